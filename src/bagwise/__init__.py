@@ -1,0 +1,1 @@
+"""Multiple-instance learning, and object discovery in photographs with image-level labels."""

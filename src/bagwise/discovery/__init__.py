@@ -1,0 +1,1 @@
+"""From labelled photographs to boxes around the objects."""
