@@ -1,0 +1,76 @@
+"""Boxes that probably hold an object: Edge Boxes (Zitnick and Dollár, 2014).
+
+A box scores by the contours it holds wholly: edges inside, less those that a chain of similar edges ties to its rim.
+"""
+
+import numpy as np
+
+from .._optional import require
+from .edges import EdgeDetector, edge_normals, thin_edges
+
+# Larger photographs are shrunk to this many pixels first: proposals are no better above it, only slower.
+WORKING_AREA = 640 * 480
+# Below this side there is no room for two windows.
+SMALLEST_SIDE = 16
+
+
+def edge_boxes(
+    image: np.ndarray,
+    detector: EdgeDetector,
+    *,
+    alpha: float = 0.65,
+    beta: float = 0.55,
+    min_score: float = 0.01,
+    max_boxes: int = 400,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Propose boxes for one photograph.
+
+    Parameters
+    ----------
+    image : uint8 array (h, w, 3)
+        RGB.
+    detector : EdgeDetector
+    alpha : float, default=0.65
+        Overlap (IoU) of neighbouring windows of the search.
+    beta : float, default=0.55
+        Of two boxes that overlap more than this, the lower in score goes.
+    min_score : float, default=0.01
+        Boxes below are dropped.
+    max_boxes : int, default=400
+
+    Returns
+    -------
+    boxes : float32 array (n, 4)
+        ``x1, y1, x2, y2``, zero-based, exclusive at the end, by falling score; n is at most ``max_boxes``.
+        A photograph without edges gives one box: the whole of it.
+    scores : float32 array (n,)
+        Above zero; the whole-image box of a photograph without edges has ``min_score``.
+    """
+    height, width = image.shape[:2]
+    nothing_found = (
+        np.array([[0, 0, width, height]], np.float32),
+        np.array([min_score], np.float32),
+    )
+    scale = min(1.0, (WORKING_AREA / (height * width)) ** 0.5)
+    small_width, small_height = max(1, round(width * scale)), max(1, round(height * scale))
+    if min(small_width, small_height) < SMALLEST_SIDE:
+        return nothing_found
+    cv2 = require("cv2", extra="vision")
+    if scale < 1:
+        image = cv2.resize(image, (small_width, small_height), interpolation=cv2.INTER_AREA)
+    edges = detector(image)
+    normals = edge_normals(edges)
+    # OpenCV's object keeps state between images, so each image gets its own.
+    search = cv2.ximgproc.createEdgeBoxes(alpha=alpha, beta=beta, minScore=min_score, maxBoxes=max_boxes)
+    found, scores = search.getBoundingBoxes(thin_edges(edges, normals), normals)
+    if len(found) == 0:
+        return nothing_found
+    corners = np.asarray(found, np.float32).reshape(-1, 4)
+    # OpenCV counts pixels from one.
+    corners[:, :2] -= 1
+    corners[:, 2:] += corners[:, :2]
+    limits = np.array([small_width, small_height] * 2, np.float32)
+    boxes = np.clip(corners, 0, limits) * (np.array([width, height] * 2, np.float32) / limits)
+    scores = np.asarray(scores, np.float32).ravel()
+    order = np.argsort(-scores, kind="stable")
+    return boxes[order], scores[order]
