@@ -1,0 +1,83 @@
+"""COCO annotation files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .imageset import FileFinder, ImageSet, Problem, TruthBox, clean_label, valid_box
+
+
+def find_coco_file(root: Path, split: str | None) -> Path | None:
+    """The annotation file of a COCO root: annotations/instances_SPLIT.json, or the only file that could be it."""
+    folder = root / "annotations"
+    if split:
+        named = [folder / f"instances_{split}.json", folder / f"{split}.json", root / split / "_annotations.coco.json"]
+        return next((file for file in named if file.is_file()), None)
+    files = sorted(folder.glob("*.json")) or [f for f in (root / "_annotations.coco.json",) if f.is_file()]
+    if len(files) > 1:
+        splits = ", ".join(file.stem.removeprefix("instances_") for file in files)
+        raise ValueError(f"{root} has {len(files)} annotation files: choose one with --split ({splits})")
+    return files[0] if files else None
+
+
+def read_coco(file: Path, root: Path) -> ImageSet:
+    """Read a COCO annotation file.
+
+    Parameters
+    ----------
+    file : Path
+        JSON with ``images``, ``annotations`` and ``categories``.
+    root : Path
+        Where the images are; their file names are looked up from here.
+    """
+    document = _load(file)
+    names = {c["id"]: clean_label(str(c["name"])) for c in _rows(document, "categories", ("id", "name"), file)}
+    finder, problems = FileFinder(root), []
+    found: dict[Any, str] = {}
+    for image in _rows(document, "images", ("id", "file_name"), file):
+        try:
+            found[image["id"]] = finder.find(str(image["file_name"]))
+        except ValueError as error:
+            problems.append(Problem(str(image["file_name"]), str(error)))
+    known = {image["id"] for image in document["images"]}
+    truth: dict[str, list[TruthBox]] = {name: [] for name in found.values()}
+    for annotation in _rows(document, "annotations", ("image_id", "category_id"), file):
+        image_id, label = annotation["image_id"], names.get(annotation["category_id"])
+        if image_id not in known or label is None:
+            what = f"annotation {annotation.get('id', '?')}"
+            problems.append(Problem(what, "its image_id or category_id is not in the file"))
+        elif image_id in found:
+            _add_box(truth, found[image_id], label, annotation, problems)
+    return ImageSet.from_truth(root, truth, problems, "coco")
+
+
+def _add_box(
+    truth: dict[str, list[TruthBox]], name: str, label: str, annotation: dict[str, Any], problems: list[Problem]
+) -> None:
+    try:
+        x, y, width, height = map(float, annotation["bbox"])
+        box = valid_box((x, y, x + width, y + height))
+    except (KeyError, TypeError, ValueError):
+        box = None
+    if box is None:
+        problems.append(Problem(name, f"annotation {annotation.get('id', '?')} has no usable bbox and is left out"))
+        return
+    # A crowd box is no single object: like a difficult one it neither makes the image positive nor counts.
+    truth[name].append(TruthBox(label, box, difficult=bool(annotation.get("iscrowd", 0))))
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{file} is not a COCO file: it should hold images, annotations and categories")
+    return document
+
+
+def _rows(document: dict[str, Any], key: str, fields: tuple[str, ...], file: Path) -> list[dict[str, Any]]:
+    rows = document.get(key)
+    if not isinstance(rows, list) or not all(isinstance(r, dict) and all(f in r for f in fields) for r in rows):
+        raise ValueError(f"{file} is not a COCO file: '{key}' should be a list of objects with {' and '.join(fields)}")
+    return rows
