@@ -1,0 +1,20 @@
+"""The list of all classifiers, for the common tests, the benchmark and the model files: one place to add a method."""
+
+from __future__ import annotations
+
+from bagwise.base import BagClassifier
+
+
+def classifiers() -> list[type[BagClassifier]]:
+    """All bag classifiers that need nothing beyond the default install."""
+    from bagwise.rmi import RMISVC
+
+    return [RMISVC]
+
+
+def storable_types() -> list[type]:
+    """Classes that a model file may hold: the classifiers and the parts they are made of."""
+    from bagwise.preprocessing import InstanceNystroem, InstanceScaler
+    from bagwise.rmi.solvers import Iterate
+
+    return [*classifiers(), InstanceScaler, InstanceNystroem, Iterate]

@@ -1,0 +1,193 @@
+"""Solvers of RMI-SVM's objective: stochastic Pegasos steps, averaged or not, and L-BFGS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bagwise.bags import Bags
+from bagwise.rmi.objective import Loss, instance_coefficients, value_and_gradient
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass
+class Problem:
+    """Bags with one column of targets and weights for each binary problem."""
+
+    bags: Bags
+    targets: NDArray[np.bool_]  # (n_bags, n_problems)
+    weight: FloatArray  # (n_bags, n_problems), each column with mean 1
+    loss: Loss
+    intercept: bool
+
+    def objective(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """(n_problems,) value of the objective."""
+        return np.array([self._value_and_gradient(k, _join(coef[k], intercept[k]))[0] for k in range(len(coef))])
+
+    def _value_and_gradient(self, k: int, w: FloatArray) -> tuple[float, FloatArray]:
+        return value_and_gradient(
+            w if self.intercept else w[:-1],
+            self.bags.instances,
+            self.bags.offsets,
+            self.targets[:, k],
+            self.loss,
+            prior=self.bags.prior,
+            bag_weight=self.weight[:, k],
+            intercept=self.intercept,
+        )
+
+    def radius(self, kind: str | None) -> FloatArray:
+        """(n_problems,) bound on the norm of w: Pegasos' own, one that surely holds the minimiser, or none."""
+        if kind is None:
+            return np.full(self.targets.shape[1], np.inf)
+        if kind == "pegasos":
+            return np.full(self.targets.shape[1], 1 / np.sqrt(self.loss.lam))
+        z = np.zeros(self.bags.n_instances) if self.bags.prior is None else self.bags.prior
+        at_zero = [
+            np.mean(self.weight[:, k] * instance_coefficients(z, self.bags.offsets, self.targets[:, k], self.loss)[0])
+            for k in range(self.targets.shape[1])
+        ]
+        return np.sqrt(2 * np.asarray(at_zero) / self.loss.lam)
+
+
+@dataclass
+class Iterate:
+    """Where the stochastic solver stands."""
+
+    coef: FloatArray  # (n_problems, d)
+    intercept: FloatArray  # (n_problems,)
+    steps: int = 0
+
+    @classmethod
+    def zero(cls, n_problems: int, n_features: int) -> Iterate:
+        return cls(np.zeros((n_problems, n_features)), np.zeros(n_problems))
+
+
+def orders(n_bags: int, steps: int, sampling: str, rng: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+    """The bags to visit, one pass at a time: a fresh permutation each pass, or independent draws."""
+    while steps > 0:
+        order = rng.permutation(n_bags) if sampling == "shuffle" else rng.randint(n_bags, size=n_bags)
+        yield order[:steps].astype(np.int64)
+        steps -= n_bags
+
+
+def sgd(
+    problem: Problem,
+    start: Iterate,
+    passes: Iterator[NDArray[np.int64]],
+    *,
+    average_from: int | None,
+    radius: FloatArray,
+    after_pass: Callable[[Iterate], Any] | None = None,
+) -> tuple[Iterate, Iterate]:
+    """Make one Pegasos step on each bag of each pass.
+
+    Returns
+    -------
+    The last iterate, and the mean of all iterates later than step ``average_from`` (the last one when it is None).
+    ``after_pass`` is called with the current iterate at the end of every pass.
+    """
+    stepper = (_SparseStepper if sparse.issparse(problem.bags.instances) else _DenseStepper)(problem, start, radius)
+    for order in passes:
+        stepper.run(order, np.iinfo(np.int64).max if average_from is None else average_from)
+        if after_pass is not None:
+            after_pass(stepper.last())
+    last = stepper.last()
+    averaged = last.steps - max(average_from, start.steps) if average_from is not None else 0
+    if averaged <= 0:
+        return last, last
+    coef_sum, intercept_sum = stepper.sums()
+    return last, Iterate(coef_sum / averaged, intercept_sum / averaged, last.steps)
+
+
+class _DenseStepper:
+    def __init__(self, problem: Problem, start: Iterate, radius: FloatArray) -> None:
+        from bagwise.rmi import kernels
+
+        self._kernel = kernels.dense_steps
+        self._at = Iterate(start.coef.copy(), start.intercept.copy(), start.steps)
+        self._coef_sum, self._intercept_sum = np.zeros_like(start.coef), np.zeros_like(start.intercept)
+        bags, loss = problem.bags, problem.loss
+        self._data = (bags.instances, bags.offsets, _prior(bags))
+        self._targets = (problem.targets, problem.weight)
+        self._loss = (loss.lam, loss.beta, loss.margin, loss.z_threshold, radius, problem.intercept)
+
+    def run(self, order: NDArray[np.int64], average_from: int) -> None:
+        at = self._at
+        self._kernel(
+            *self._data, order, *self._targets,
+            at.coef, at.intercept, self._coef_sum, self._intercept_sum, at.steps, average_from,
+            *self._loss,
+        )  # fmt: skip
+        at.steps += len(order)
+
+    def last(self) -> Iterate:
+        return self._at
+
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        return self._coef_sum, self._intercept_sum
+
+
+class _SparseStepper:
+    """Keeps w as scale * V and the sum of iterates as mass * V - U (see kernels.sparse_steps)."""
+
+    def __init__(self, problem: Problem, start: Iterate, radius: FloatArray) -> None:
+        from bagwise.rmi import kernels
+
+        self._kernel = kernels.sparse_steps
+        n_problems = len(start.intercept)
+        self._v, self._scale = start.coef.copy(), np.ones(n_problems)
+        self._u, self._mass = np.zeros_like(start.coef), np.zeros(n_problems)
+        self._intercept, self._intercept_sum = start.intercept.copy(), np.zeros(n_problems)
+        self._steps = start.steps
+        x, bags, loss = problem.bags.instances, problem.bags, problem.loss
+        self._data = (x.data, x.indices, x.indptr, bags.offsets, _prior(bags))
+        self._targets = (problem.targets, problem.weight)
+        self._loss = (loss.lam, loss.beta, loss.margin, loss.z_threshold, radius, problem.intercept)
+
+    def run(self, order: NDArray[np.int64], average_from: int) -> None:
+        square = np.einsum("kd,kd->k", self._v, self._v)  # anew each pass, so that rounding cannot pile up
+        self._kernel(
+            *self._data, order, *self._targets,
+            self._v, self._scale, square, self._intercept, self._u, self._mass, self._intercept_sum,
+            self._steps, average_from,
+            *self._loss,
+        )  # fmt: skip
+        self._steps += len(order)
+
+    def last(self) -> Iterate:
+        return Iterate(self._scale[:, None] * self._v, self._intercept, self._steps)
+
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        return self._mass[:, None] * self._v - self._u, self._intercept_sum
+
+
+def lbfgs(problem: Problem, start: Iterate, *, max_iter: int, tol: float) -> Iterate:
+    """Minimise with L-BFGS from the given point, each binary problem on its own."""
+    from scipy.optimize import minimize
+
+    end = Iterate(np.empty_like(start.coef), np.zeros_like(start.intercept), start.steps)
+    for k in range(len(start.coef)):
+        w = _join(start.coef[k], start.intercept[k])
+
+        def padded(w: FloatArray, k: int = k) -> tuple[float, FloatArray]:
+            value, gradient = problem._value_and_gradient(k, w)
+            return value, gradient if problem.intercept else np.append(gradient, 0.0)
+
+        result = minimize(padded, w, jac=True, method="L-BFGS-B", options={"maxiter": max_iter, "gtol": tol})
+        end.coef[k], end.intercept[k] = result.x[:-1], result.x[-1]
+    return end
+
+
+def _join(coef: FloatArray, intercept: float) -> FloatArray:
+    return np.append(coef, intercept)
+
+
+def _prior(bags: Bags) -> FloatArray:
+    return np.empty(0) if bags.prior is None else bags.prior
