@@ -12,9 +12,14 @@ def classifiers() -> list[type[BagClassifier]]:
     return [RMISVC]
 
 
+def deep_classifiers() -> list[type[BagClassifier]]:
+    """The neural networks, when torch is there; else none."""
+    return []
+
+
 def storable_types() -> list[type]:
     """Classes that a model file may hold: the classifiers and the parts they are made of."""
     from bagwise.preprocessing import InstanceNystroem, InstanceScaler
     from bagwise.rmi.solvers import Iterate
 
-    return [*classifiers(), InstanceScaler, InstanceNystroem, Iterate]
+    return [*classifiers(), *deep_classifiers(), InstanceScaler, InstanceNystroem, Iterate]

@@ -14,7 +14,6 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_consistent_length,
     check_is_fitted,
     validate_data,
 )
@@ -76,8 +75,8 @@ def encode_targets(y: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
     """
     classes, code = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        only = f"all bags have the label {classes[0]!r}" if len(classes) else "there are no bags"
-        raise ValueError(f"y has fewer than two classes ({only}): a classifier needs at least one bag of two classes")
+        only = f"only one class, {classes[0]!r}" if len(classes) else "no class"
+        raise ValueError(f"y holds {only}: a classifier needs bags of at least two classes")
     if len(classes) == 2:
         return classes, (code == 1)[:, None]
     return classes, code[:, None] == np.arange(len(classes))
@@ -173,13 +172,3 @@ class InstanceScorer(BagClassifier):
         classes. ``bags.split(scores)`` cuts it into one array per bag.
         """
         return self._one_or_all(self._instance_scores(self._checked(X)))
-
-
-__all__ = [
-    "BagClassifier",
-    "InstanceScorer",
-    "check_bags",
-    "check_consistent_length",
-    "check_labels",
-    "encode_targets",
-]

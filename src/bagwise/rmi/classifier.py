@@ -75,6 +75,9 @@ class RMISVC(InstanceScorer):
         One row for two classes, else one per class; for scaled and mapped instances.
     intercept_ : (n_problems,) array
     n_steps_ : int
+        Steps made in all, ``partial_fit`` and warm starts included.
+    n_iter_ : int
+        Passes over the bags, or iterations of L-BFGS.
     objective_ : (n_passes, n_problems) array, when ``track_objective`` is set
 
     References
@@ -178,6 +181,7 @@ class RMISVC(InstanceScorer):
         problem = self._problem(mapped, targets, weight)
         start = self._last if go_on else Iterate.zero(targets.shape[1], mapped.n_features)
         steps = self.epochs * len(bags) if self.max_steps is None else self.max_steps
+        self.n_iter_ = -(-steps // len(bags))
         history: list[FloatArray] = []
         self._last, solution = sgd(
             problem,
@@ -190,7 +194,7 @@ class RMISVC(InstanceScorer):
             else None,
         )
         if self.solver == "lbfgs":
-            solution = lbfgs(problem, solution, max_iter=self.max_iter, tol=self.tol)
+            solution, self.n_iter_ = lbfgs(problem, solution, max_iter=self.max_iter, tol=self.tol)
             if self.track_objective:
                 history.append(problem.objective(solution.coef, solution.intercept))
         self._take(solution)

@@ -168,11 +168,12 @@ class _SparseStepper:
         return self._mass[:, None] * self._v - self._u, self._intercept_sum
 
 
-def lbfgs(problem: Problem, start: Iterate, *, max_iter: int, tol: float) -> Iterate:
-    """Minimise with L-BFGS from the given point, each binary problem on its own."""
+def lbfgs(problem: Problem, start: Iterate, *, max_iter: int, tol: float) -> tuple[Iterate, int]:
+    """Minimise with L-BFGS from the given point, each binary problem on its own; also tell the most iterations."""
     from scipy.optimize import minimize
 
     end = Iterate(np.empty_like(start.coef), np.zeros_like(start.intercept), start.steps)
+    iterations = 1
     for k in range(len(start.coef)):
         w = _join(start.coef[k], start.intercept[k])
 
@@ -182,7 +183,8 @@ def lbfgs(problem: Problem, start: Iterate, *, max_iter: int, tol: float) -> Ite
 
         result = minimize(padded, w, jac=True, method="L-BFGS-B", options={"maxiter": max_iter, "gtol": tol})
         end.coef[k], end.intercept[k] = result.x[:-1], result.x[-1]
-    return end
+        iterations = max(iterations, result.nit)
+    return end, iterations
 
 
 def _join(coef: FloatArray, intercept: float) -> FloatArray:
