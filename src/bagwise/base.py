@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from bagwise.bags import Bags, is_ragged
 
-FloatArray = NDArray[np.floating]
+FloatArray = NDArray[np.float64]
 
 
 def check_bags(estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: bool = True) -> Bags:

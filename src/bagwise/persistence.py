@@ -202,7 +202,7 @@ def _restore(kind: type, state: dict[str, Any]) -> Any:
         return kind(**state)
     if not set(kind().get_params(deep=False)) <= set(state):
         raise ModelFileError(f"the model file lacks parameters of {kind.__name__}")
-    value = kind.__new__(kind)
+    value: Any = object.__new__(kind)
     vars(value).update(state)
     return value
 

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ def track(items: Iterable[T], *, description: str, total: int | None = None) -> 
     A terminal gets a bar with the time left; a log or a pipe gets a line every ten seconds,
     so that a file is not filled with control characters.
     """
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     if sys.stderr.isatty():
         from rich.console import Console

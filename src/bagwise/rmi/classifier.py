@@ -166,6 +166,8 @@ class RMISVC(InstanceScorer):
         self.warm_start = warm_start
         self.random_state = random_state
 
+    _last: Iterate  # where the stochastic solver stands; coef_ may be an average, or L-BFGS's answer
+
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         self._validate_params()
         rng = check_random_state(self.random_state)
@@ -179,7 +181,7 @@ class RMISVC(InstanceScorer):
             self._fit_maps(bags, rng)
         mapped = self._mapped(bags)
         problem = self._problem(mapped, targets, weight)
-        start = self._last if go_on else Iterate.zero(targets.shape[1], mapped.n_features)
+        start: Iterate = self._last if go_on else Iterate.zero(targets.shape[1], mapped.n_features)
         steps = self.epochs * len(bags) if self.max_steps is None else self.max_steps
         self.n_iter_ = -(-steps // len(bags))
         history: list[FloatArray] = []
