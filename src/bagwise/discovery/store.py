@@ -1,0 +1,271 @@
+"""The feature store: boxes and features of many photographs on disk, written once, read in parts.
+
+::
+
+    STORE/manifest.json          what the features are: settings, hashes, versions
+    STORE/shard-00000/           up to 64 photographs
+        index.parquet            file, width, height, first row, last row
+        boxes.npy                float32 (n, 4)
+        objectness.npy           float32 (n,)
+        features.npy             int8 (n, d), memory-mapped when read
+        scales.npy               float32 (n,): features are scales * int8
+
+A shard is written aside and renamed into place, so it is there whole or not at all: an interrupted run goes on
+where it stopped, and whatever the number of photographs only one shard is in memory.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bagwise.bags import Bags
+
+from .atomic import write_text
+
+FORMAT = 1
+IMAGES_PER_SHARD = 64
+INDEX = pa.schema(
+    [
+        ("file", pa.string()),
+        ("width", pa.int32()),
+        ("height", pa.int32()),
+        ("start", pa.int64()),
+        ("stop", pa.int64()),
+    ]
+)
+
+
+class StoreError(ValueError):
+    """The store cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where the rows of one photograph are."""
+
+    shard: str
+    start: int
+    stop: int
+    width: int
+    height: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A photograph of the shard that is being filled."""
+
+    file: str
+    size: tuple[int, int]
+    boxes: np.ndarray
+    objectness: np.ndarray
+    values: np.ndarray
+    scales: np.ndarray
+
+
+class FeatureStore:
+    """A folder of shards.
+
+    Parameters
+    ----------
+    path : path
+    settings : mapping, optional
+        What determines the features. Given for a new store it is kept; given for an existing one it must agree.
+
+    Examples
+    --------
+    >>> with FeatureStore("store", {"backbone": "..."}) as store:  # doctest: +SKIP
+    ...     if "cat/1.jpg" not in store:
+    ...         store.write("cat/1.jpg", (640, 480), boxes, objectness, features)
+    ...     bags = store.bags(["cat/1.jpg"])
+    """
+
+    def __init__(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
+        self.path = Path(path)
+        self.settings = self._open_manifest(settings)
+        self._entries: dict[str, Entry] = {}
+        self._pending: list[_Pending] = []
+        self._arrays: dict[tuple[str, str], np.ndarray] = {}
+        for shard in sorted(self.path.glob("shard-*")):
+            self._read_index(shard)
+        self._next_shard = 1 + max((int(p.name[6:]) for p in self.path.glob("shard-*")), default=-1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.flush()  # what is finished stays finished, even on Ctrl-C
+
+    def __contains__(self, file: str) -> bool:
+        return file in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def files(self) -> list[str]:
+        """Every photograph of the store, sorted."""
+        return sorted(self._entries)
+
+    def entry(self, file: str) -> Entry:
+        """Where a photograph's rows are, and its size in pixels."""
+        try:
+            return self._entries[file]
+        except KeyError:
+            raise StoreError(f"{self.path} does not hold {file!r}") from None
+
+    def write(
+        self, file: str, size: tuple[int, int], boxes: np.ndarray, objectness: np.ndarray, features: np.ndarray
+    ) -> None:
+        """Add a photograph.
+
+        Parameters
+        ----------
+        file : str
+        size : (width, height) in pixels
+        boxes : float array (n, 4)
+        objectness : float array (n,)
+        features : float array (n, d)
+            Kept to about half a percent of each row's largest value.
+        """
+        if file in self._entries or any(p.file == file for p in self._pending):
+            raise StoreError(f"{self.path} already holds {file!r}")
+        n = len(boxes)
+        if n == 0 or boxes.shape != (n, 4) or objectness.shape != (n,) or features.ndim != 2 or len(features) != n:
+            raise StoreError(
+                f"{file!r}: boxes, objectness and features should have the same number of rows, at least one"
+            )
+        if not (np.isfinite(features).all() and np.isfinite(objectness).all()):
+            raise StoreError(f"{file!r}: its features are not finite")
+        values, scales = quantise(features)
+        boxes, objectness = boxes.astype(np.float32), objectness.astype(np.float32)
+        self._pending.append(_Pending(file, size, boxes, objectness, values, scales))
+        if len(self._pending) >= IMAGES_PER_SHARD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the photographs that wait for their shard to be full."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        stops = np.cumsum([len(p.boxes) for p in pending])
+        index = {
+            "file": [p.file for p in pending],
+            "width": [p.size[0] for p in pending],
+            "height": [p.size[1] for p in pending],
+            "start": stops - [len(p.boxes) for p in pending],
+            "stop": stops,
+        }
+        arrays = {
+            "boxes": np.concatenate([p.boxes for p in pending]),
+            "objectness": np.concatenate([p.objectness for p in pending]),
+            "features": np.concatenate([p.values for p in pending]),
+            "scales": np.concatenate([p.scales for p in pending]),
+        }
+        shard = self.path / f"shard-{self._next_shard:05d}"
+        aside = Path(tempfile.mkdtemp(prefix=".writing-", dir=self.path))
+        try:
+            pq.write_table(pa.table(index, schema=INDEX), aside / "index.parquet", compression="zstd")
+            for name, array in arrays.items():
+                np.save(aside / f"{name}.npy", array)
+            aside.chmod(0o755)
+            aside.rename(shard)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        self._next_shard += 1
+        self._read_index(shard)
+
+    def boxes(self, file: str) -> tuple[np.ndarray, np.ndarray]:
+        """Boxes (n, 4) and objectness (n,) of a photograph."""
+        entry = self.entry(file)
+        rows = slice(entry.start, entry.stop)
+        return self._array(entry.shard, "boxes")[rows], self._array(entry.shard, "objectness")[rows]
+
+    def features(self, file: str) -> np.ndarray:
+        """Features of a photograph, float32 (n, d)."""
+        entry = self.entry(file)
+        rows = slice(entry.start, entry.stop)
+        return self._array(entry.shard, "features")[rows] * self._array(entry.shard, "scales")[rows, None]
+
+    def bags(self, files: Sequence[str], priors: Iterable[np.ndarray] | None = None) -> Bags:
+        """One bag per photograph: only the rows asked for are read.
+
+        Parameters
+        ----------
+        files : sequence of str
+        priors : arrays (n_i,), optional
+            Log-odds offsets of each photograph's boxes.
+        """
+        entries = [self.entry(file) for file in files]
+        if not entries:
+            raise StoreError("no photograph was asked for")
+        offsets = np.concatenate([[0], np.cumsum([len(entry) for entry in entries])]).astype(np.int64)
+        width = self._array(entries[0].shard, "features").shape[1]
+        instances = np.empty((int(offsets[-1]), width), np.float32)
+        for file, start, stop in zip(files, offsets, offsets[1:]):
+            instances[start:stop] = self.features(file)
+        prior = None if priors is None else np.concatenate(list(priors))
+        return Bags.from_arrays(instances, offsets, prior=prior)
+
+    def _array(self, shard: str, name: str) -> np.ndarray:
+        key = (shard, name)
+        if key not in self._arrays:
+            self._arrays[key] = np.load(self.path / shard / f"{name}.npy", mmap_mode="r")
+        return self._arrays[key]
+
+    def _open_manifest(self, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+        file = self.path / "manifest.json"
+        if file.is_file():
+            try:
+                manifest = json.loads(file.read_text(encoding="utf-8"))
+                found = manifest["settings"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise StoreError(f"{file} is damaged ({error}); delete {self.path} to start again") from None
+            if manifest.get("format") != FORMAT:
+                raise StoreError(f"{self.path} is of format {manifest.get('format')}; this version reads {FORMAT}")
+            if settings is not None:
+                wanted = json.loads(json.dumps(dict(settings)))
+                differing = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
+                if differing:
+                    raise StoreError(
+                        f"{self.path} was made with other settings ({', '.join(differing)}): "
+                        "choose another output folder, or delete this one"
+                    )
+            return found
+        if settings is None:
+            raise StoreError(f"{self.path} is not a feature store: it has no manifest.json")
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(file, json.dumps({"format": FORMAT, "settings": dict(settings)}, indent=2) + "\n")
+        return json.loads(json.dumps(dict(settings)))
+
+    def _read_index(self, shard: Path) -> None:
+        try:
+            table = pq.read_table(shard / "index.parquet").to_pydict()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise StoreError(f"{shard} is damaged ({error}); delete it, and its photographs are done again") from None
+        for file, width, height, start, stop in zip(*(table[name] for name in INDEX.names)):
+            self._entries[file] = Entry(shard.name, start, stop, width, height)
+
+
+def quantise(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows as 8-bit integers times one scale each.
+
+    Returns
+    -------
+    values : int8 array (n, d)
+    scales : float32 array (n,)
+    """
+    largest = np.abs(features).max(axis=1)
+    scales = (np.where(largest > 0, largest, 1.0) / 127).astype(np.float32)
+    return np.rint(features / scales[:, None]).astype(np.int8), scales
