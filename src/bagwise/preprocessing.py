@@ -141,9 +141,7 @@ class InstanceNystroem(_InstanceTransformer):
         chosen = np.sort(rng.permutation(n)[: self.n_components])
         self.landmarks_ = x[chosen].toarray() if sparse.issparse(x) else np.array(x[chosen])
         if self.gamma == "scale":
-            total = x.multiply(x).sum() if sparse.issparse(x) else np.einsum("ij,ij->", x, x, dtype=np.float64)
-            spread = total / n - np.sum(np.asarray(x.mean(axis=0), dtype=np.float64) ** 2)
-            self.gamma_ = float(1 / (2 * spread)) if spread > 0 else 1.0
+            self.gamma_ = default_gamma(x)
         else:
             self.gamma_ = float(self.gamma)
         values, vectors = np.linalg.eigh(self._kernel(self.landmarks_).astype(np.float64))
@@ -156,6 +154,14 @@ class InstanceNystroem(_InstanceTransformer):
 
     def _rows(self, instances: Any) -> np.ndarray:
         return self._kernel(instances) @ self.normalization_
+
+
+def default_gamma(x: Any) -> float:
+    """One over the mean squared distance between two rows: a Gaussian kernel's γ that suits their spread."""
+    total = x.multiply(x).sum() if sparse.issparse(x) else np.einsum("ij,ij->", x, x, dtype=np.float64)
+    spread = total / x.shape[0] - np.sum(np.asarray(x.mean(axis=0), dtype=np.float64) ** 2)
+    # Rounding leaves a little where all rows are the same.
+    return float(1 / (2 * spread)) if spread > 1e-12 * total / x.shape[0] else 1.0
 
 
 def _variance(x: np.ndarray, mean: np.ndarray, rows: int = 4096) -> np.ndarray:
