@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bagwise.discovery.atomic import replacing
+from bagwise.atomic import replacing
 from bagwise.discovery.runfolder import RunFolder, safe_name
 
 MANIFEST = {"classes": ["cat", "größer/kleiner"], "source": {"root": "pictures", "kind": "folders"}}

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bagwise.discovery.atomic import replacing, write_text
+from bagwise.atomic import replacing, write_text
 
 FORMAT = 1
 

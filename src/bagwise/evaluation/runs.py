@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bagwise.discovery.atomic import write_text
+from bagwise.atomic import write_text
 from bagwise.discovery.imageset import ImageSet, TruthBox
 from bagwise.discovery.runfolder import RunFolder
 from bagwise.evaluation.corloc import CorLoc, boxes_of, corloc_any_class, corloc_per_class, iou

@@ -1,0 +1,142 @@
+"""What all export formats start from: images with their objects, and names that no two images share."""
+
+import csv
+import io
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bagwise.atomic import write_text
+from bagwise.discovery.runfolder import RunFolder, corners
+
+VALIDATION_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class ExportImage:
+    """An image and the objects to be written for it; boxes of shape (n, 4) inside the image, best first."""
+
+    image_id: int
+    file: str
+    width: int
+    height: int
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    boxes: np.ndarray
+    confidence: np.ndarray
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and what the user should know about it."""
+
+    path: Path
+    images: int
+    boxes: int
+    notes: list[str]
+
+
+def collect(run: RunFolder, boxes: pa.Table, min_confidence: float) -> list[ExportImage]:
+    """All images of the run, each with its objects (no alternatives) of at least the confidence."""
+    chosen = boxes.filter(
+        pc.and_(pc.equal(boxes["kind"], "object"), pc.greater_equal(boxes["confidence"], min_confidence))
+    )
+    ids = chosen["image_id"].to_numpy()
+    order = np.lexsort([-chosen["confidence"].to_numpy(), ids])
+    starts = np.searchsorted(ids[order], np.arange(1, len(run.images) + 2))
+    box, names, confidence = corners(chosen), chosen["label"].to_pylist(), chosen["confidence"].to_numpy()
+    images = []
+    for row in run.images.to_pylist():
+        members = order[starts[row["image_id"] - 1] : starts[row["image_id"]]]
+        inside = np.clip(box[members], 0, [row["width"], row["height"], row["width"], row["height"]])
+        kept = (inside[:, 2] - inside[:, 0] > 0) & (inside[:, 3] - inside[:, 1] > 0)
+        images.append(
+            ExportImage(
+                row["image_id"],
+                row["file"],
+                row["width"],
+                row["height"],
+                tuple(row["labels"]),
+                tuple(names[member] for member in members[kept]),
+                inside[kept].astype(np.float64),
+                confidence[members[kept]].astype(np.float64),
+            )
+        )
+    return images
+
+
+def trainable(images: Iterable[ExportImage]) -> tuple[list[ExportImage], list[str]]:
+    """The images a detector may be trained on, and a note on the others.
+
+    An image that is labelled but has no box would teach that its object is background; it is left out.
+    An image without labels is a true background, and stays.
+    """
+    images = list(images)
+    kept = [image for image in images if len(image.names) or not image.labels]
+    if not kept:
+        raise ValueError("no image has an object of this confidence; lower --min-confidence")
+    left = len(images) - len(kept)
+    note = f"left out {left} labelled images without a box: in training they would count as background"
+    return kept, [note] if left else []
+
+
+def flat_names(files: Sequence[str]) -> dict[str, str]:
+    """One file name per image, without folders, whose stem no other has (whatever the letters' case).
+
+    ``cat/my a.jpg`` becomes ``cat__my_a.jpg``; a second image that would be called so, ``cat__my_a-2.jpg``.
+    """
+    taken: set[str] = set()
+    names = {}
+    for file in files:
+        path = PurePosixPath(file)
+        # Blanks part the columns of VOC's lists; control characters are illegal in XML.
+        stem = re.sub(r"[\s\x00-\x1f\x7f\\]", "_", "__".join([*path.parts[:-1], path.stem]))
+        unique, number = stem, 1
+        while unique.casefold() in taken:
+            number += 1
+            unique = f"{stem}-{number}"
+        taken.add(unique.casefold())
+        names[file] = unique + path.suffix
+    return names
+
+
+def split(images: Sequence[ExportImage]) -> dict[str, list[ExportImage]]:
+    """Training and validation images: of every class a fifth for validation, always the same ones.
+
+    The choice hangs on the file names alone, so it does not change when boxes do.
+    """
+    groups: dict[tuple[str, ...], list[ExportImage]] = {}
+    for image in images:
+        groups.setdefault(image.labels[:1], []).append(image)
+    validation: set[int] = set()
+    for members in groups.values():
+        count = max(round(VALIDATION_SHARE * len(members)), int(len(members) > 1))
+        shuffled = sorted(members, key=lambda image: sha256(image.file.encode()).digest())
+        validation.update(image.image_id for image in shuffled[:count])
+    return {
+        "train": [image for image in images if image.image_id not in validation],
+        "val": [image for image in images if image.image_id in validation],
+    }
+
+
+def copy_images(run: RunFolder, images: Iterable[ExportImage], names: dict[str, str], folder: Path) -> None:
+    """Copy the image files under their new names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for image in images:
+        shutil.copyfile(run.image_path(image.file), folder / names[image.file])
+
+
+def write_names(path: Path, names: dict[str, str]) -> None:
+    """Which exported file came from which original."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["file", "original"])
+    rows.writerows((new, old) for old, new in names.items())
+    write_text(path, text.getvalue())
