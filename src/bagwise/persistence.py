@@ -9,17 +9,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
+
+from bagwise.atomic import replacing
 
 FORMAT = 1
 MANIFEST = "model.json"
@@ -29,7 +29,7 @@ class ModelFileError(ValueError):
     """A model file is damaged, from another version, or not a model file."""
 
 
-def save(model: BaseEstimator, path: str | os.PathLike) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted bagwise model to one file, whole or not at all.
 
     Parameters
@@ -39,26 +39,15 @@ def save(model: BaseEstimator, path: str | os.PathLike) -> None:
     """
     writer = _Writer()
     document = {"format": FORMAT, "model": writer.encode(model, "model")}
-    target = Path(path)
-    handle, aside = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(_entry(MANIFEST), json.dumps(document, indent=1))
-                for name, array in writer.arrays.items():
-                    buffer = io.BytesIO()
-                    np.save(buffer, array, allow_pickle=False)
-                    archive.writestr(_entry(name), buffer.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(aside, 0o666 & ~_umask())
-        os.replace(aside, target)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    with replacing(path) as aside, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_entry(MANIFEST), json.dumps(document, indent=1))
+        for name, array in writer.arrays.items():
+            buffer = io.BytesIO()
+            np.save(buffer, array, allow_pickle=False)
+            archive.writestr(_entry(name), buffer.getvalue())
 
 
-def load(path: str | os.PathLike) -> Any:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` wrote.
 
     Raises
@@ -212,9 +201,3 @@ def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,0 +1,58 @@
+"""The command line: it reads options and calls the library; it has no logic of its own."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="bagwise",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    help="Multiple-instance learning, and object discovery in photographs with image-level labels.",
+)
+
+COMMAND_MODULES = ("mil", "about")
+
+for _name in COMMAND_MODULES:
+    import_module(f"bagwise.cli.{_name}").register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from bagwise import __version__
+
+        typer.echo(f"bagwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what the user can mend becomes one line and exit code 2."""
+    try:
+        app()
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"bagwise: {_one_line(error)}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("bagwise: interrupted; the same command goes on from here", err=True)
+        sys.exit(130)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())

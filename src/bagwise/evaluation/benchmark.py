@@ -1,0 +1,141 @@
+"""Run methods on data sets by a protocol: in parallel, and going on where an interrupted run stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from bagwise.evaluation.cv import Repeat, cross_validate_once, summarise
+from bagwise.evaluation.methods import METHODS, PROTOCOLS, SETS, load_set
+from bagwise.progress import track
+
+
+@dataclass(frozen=True)
+class Task:
+    """One repeat of one method on one set: the unit that is never lost."""
+
+    method: str
+    dataset: str
+    protocol: str
+    repeat: int
+
+    def run(self) -> Repeat:
+        bags, y = load_set(self.dataset, self.protocol)
+        return cross_validate_once(METHODS[self.method].model(self.dataset, self.protocol), bags, y, self.repeat)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Accuracy of a method on a set, in percent."""
+
+    method: str
+    dataset: str
+    protocol: str
+    mean: float
+    std: float
+    fit_seconds: float
+    repeats: int
+
+
+def plan(methods: list[str], sets: list[str], protocol: str, repeats: int) -> list[Task]:
+    """All tasks, repeat by repeat, so that a first picture of everything is there early."""
+    _known(methods, METHODS, "method")
+    _known(sets, SETS, "data set")
+    _known([protocol], PROTOCOLS, "protocol")
+    return [
+        Task(method, dataset, protocol, repeat)
+        for repeat in range(repeats)
+        for dataset in sets
+        for method in methods
+        if METHODS[method].can_run(dataset, protocol)
+    ]
+
+
+def run(tasks: list[Task], results: Path, n_jobs: int = -1) -> dict[Task, Repeat]:
+    """Run what is not yet in the results file, adding each task to it as soon as it is done.
+
+    Parameters
+    ----------
+    results : a file with one JSON object per line
+    """
+    done = read_results(results)
+    missing = [task for task in tasks if task not in done]
+    results.parent.mkdir(parents=True, exist_ok=True)
+    finished = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(_run_named)(task) for task in missing)
+    with _open_log(results) as log:
+        for task, repeat in track(finished, total=len(missing), description="cross-validation"):
+            log.write(json.dumps({"task": asdict(task), "result": asdict(repeat)}) + "\n")
+            log.flush()
+            os.fsync(log.fileno())
+            done[task] = repeat
+    return {task: done[task] for task in tasks}
+
+
+def _open_log(results: Path) -> Any:
+    """Open for appending, first ending a line that a crash may have left half written."""
+    log = results.open("a+", encoding="utf-8")
+    log.seek(0, os.SEEK_END)
+    if log.tell() > 0:
+        with results.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                log.write("\n")
+    return log
+
+
+def _run_named(task: Task) -> tuple[Task, Repeat]:
+    return task, task.run()
+
+
+def read_results(results: Path) -> dict[Task, Repeat]:
+    """What a results file holds; a line that a crash cut short does not count."""
+    done: dict[Task, Repeat] = {}
+    if not results.exists():
+        return done
+    for number, line in enumerate(results.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # cut short by a crash: the task runs again
+        try:
+            done[Task(**entry["task"])] = Repeat(**entry["result"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{results}, line {number}, is not a benchmark result: name another file, or remove this one"
+            ) from error
+    return done
+
+
+def rows(done: dict[Task, Repeat]) -> list[Row]:
+    """Summarise the tasks of each method and set."""
+    groups: dict[tuple[str, str, str], list[Repeat]] = {}
+    for task, repeat in done.items():
+        groups.setdefault((task.method, task.dataset, task.protocol), []).append(repeat)
+    return [
+        Row(method, dataset, protocol, 100 * mean, 100 * std, seconds, len(repeats))
+        for (method, dataset, protocol), repeats in groups.items()
+        for mean, std, seconds in [summarise(repeats)]
+    ]
+
+
+def environment() -> dict[str, Any]:
+    """What the figures were measured with."""
+    import numpy
+    import sklearn
+
+    import bagwise
+
+    versions = {"bagwise": bagwise.__version__, "numpy": numpy.__version__, "scikit-learn": sklearn.__version__}
+    return {**versions, "python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
+
+
+def _known(names: list[str], known: Any, what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no {what} {name!r}: choose from {', '.join(known)}")

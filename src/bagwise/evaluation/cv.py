@@ -1,0 +1,62 @@
+"""The protocol of the multiple-instance literature: ten times 10-fold cross-validation over bags, unstratified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+
+from bagwise.bags import Bags
+
+INNER_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One pass of k-fold cross-validation: accuracy and fitting time of each fold, and what was selected in it."""
+
+    accuracy: list[float]
+    fit_seconds: list[float]
+    selected: list[dict[str, Any]]
+
+
+def folds(n_bags: int, repeat: int, n_folds: int = 10) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Training and test bags of each fold of one repeat; the same for every method."""
+    yield from KFold(n_folds, shuffle=True, random_state=repeat).split(np.zeros(n_bags))
+
+
+def nested(model: Any, grid: Any) -> GridSearchCV:
+    """Wrap a model so that its parameters are chosen by inner cross-validation on the training bags alone."""
+    return GridSearchCV(model, grid, cv=KFold(INNER_FOLDS, shuffle=True, random_state=0))
+
+
+def cross_validate_once(model: Any, bags: Bags, y: NDArray, repeat: int, n_folds: int = 10) -> Repeat:
+    """Fit and score the model on every fold of one repeat, each with a seed of its own."""
+    result = Repeat([], [], [])
+    for fold, (train, test) in enumerate(folds(len(bags), repeat, n_folds)):
+        fitted = seeded(clone(model), 1000 * repeat + fold)
+        started = time.process_time()
+        fitted.fit(bags[train], y[train])
+        result.fit_seconds.append(time.process_time() - started)
+        result.accuracy.append(float(fitted.score(bags[test], y[test])))
+        result.selected.append(getattr(fitted, "best_params_", {}))
+    return result
+
+
+def seeded(model: Any, seed: int) -> Any:
+    """Set every random_state inside the model."""
+    names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+    return model.set_params(**dict.fromkeys(names, seed))
+
+
+def summarise(repeats: list[Repeat]) -> tuple[float, float, float]:
+    """Mean of the repeats' mean accuracies, their population standard deviation, and seconds per fit (median)."""
+    means = [float(np.mean(repeat.accuracy)) for repeat in repeats]
+    seconds = [s for repeat in repeats for s in repeat.fit_seconds]
+    return float(np.mean(means)), float(np.std(means)), float(np.median(seconds))

@@ -1,0 +1,72 @@
+"""The benchmark's tables: ours beside the published figures, with the difference marked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bagwise.atomic import write_text
+from bagwise.evaluation.benchmark import Row, environment
+from bagwise.evaluation.published import published
+
+# Differences of up to so many points are within what another shuffling of the folds does.
+CLOSE = 1.0
+
+
+def mark(difference: float | None) -> str:
+    """▲ better than published, ▼ worse, = as good as the same."""
+    if difference is None:
+        return ""
+    return "=" if abs(difference) <= CLOSE else "▲" if difference > 0 else "▼"
+
+
+def cells(rows: list[Row]) -> list[list[str]]:
+    """One line per method and set: ours, published, difference, time."""
+    lines = []
+    for row in rows:
+        target = published(row.method, row.dataset)
+        difference = None if target is None else row.mean - target
+        lines.append(
+            [
+                row.dataset,
+                row.method,
+                f"{row.mean:.1f} ± {row.std:.1f}",
+                "-" if target is None else f"{target:.1f}",
+                "" if difference is None else f"{difference:+.1f} {mark(difference)}",
+                f"{1000 * row.fit_seconds:.0f} ms",
+            ]
+        )
+    return lines
+
+
+HEADER = ["set", "method", "accuracy", "published", "difference", "time per fit"]
+
+
+def markdown(rows: list[Row]) -> str:
+    """The table as Markdown."""
+    lines = [HEADER, ["---"] * len(HEADER), *cells(rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def rich_table(rows: list[Row], title: str) -> Any:
+    """The table for a terminal."""
+    from rich.table import Table
+
+    table = Table(title=title)
+    for name in HEADER:
+        table.add_column(name, justify="left" if name in ("set", "method") else "right")
+    last = None
+    for line in cells(rows):
+        if last is not None and line[0] != last:
+            table.add_section()
+        last = line[0]
+        table.add_row(*line)
+    return table
+
+
+def write_summary(rows: list[Row], path: Path, command: str) -> None:
+    """Write the rows as JSON, with what made them."""
+    document = {"command": command, "environment": environment(), "rows": [asdict(row) for row in rows]}
+    write_text(path, json.dumps(document, indent=1) + "\n")
