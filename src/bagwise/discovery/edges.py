@@ -80,8 +80,6 @@ class NetworkEdges(_LazyModel):
     """
 
     name = "network"
-    # Reflecting a margin keeps the picture's frame from being seen as an edge.
-    margin = 16
     # The network halves its input four times.
     multiple = 16
 
@@ -100,15 +98,13 @@ class NetworkEdges(_LazyModel):
 
     def __call__(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
-        below, right = (-(side + 2 * self.margin) % self.multiple for side in (height, width))
-        padded = np.pad(
-            image,
-            ((self.margin, self.margin + below), (self.margin, self.margin + right), (0, 0)),
-            mode="symmetric",
+        # Mirrored on all sides up to a size that halves evenly, so that the picture's frame is not taken for an edge.
+        (top, bottom), (left, right) = (
+            (missing // 2, missing - missing // 2) for missing in (-height % self.multiple, -width % self.multiple)
         )
-        batch = np.ascontiguousarray(padded.transpose(2, 0, 1)[None], dtype=np.float32)
-        edges = self.model.run(None, {"image": batch})[0][0, 0]
-        return np.ascontiguousarray(edges[self.margin : self.margin + height, self.margin : self.margin + width])
+        padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), mode="symmetric")
+        edges = self.model.run(None, {"image": padded[None]})[0][0, 0]
+        return np.ascontiguousarray(edges[top : top + height, left : left + width])
 
 
 class GradientEdges:
