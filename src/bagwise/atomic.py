@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path in the folder of ``path``; rename it to ``path`` when the block ends well.
 
     A reader never sees half a file, and a crash leaves the former file as it was.
@@ -33,7 +33,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a UTF-8 text file atomically, with the same line ends on every system."""
     with replacing(path) as aside:
         aside.write_text(text, encoding="utf-8", newline="\n")

@@ -128,7 +128,8 @@ class Bags:
         names = [str(name) for name in (frame.column_names if hasattr(frame, "column_names") else list(frame))]
         for role, name in (("bag", bag), ("label", label), *(("feature", name) for name in features or ())):
             if name is not None and name not in names:
-                raise ValueError(f"there is no {role} column {name!r}: the columns are {', '.join(names)}")
+                shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+                raise ValueError(f"there is no {role} column {name!r}: the columns are {shown}")
         columns = [name for name in names if name not in (bag, label)] if features is None else list(features)
         if not columns:
             raise ValueError("no feature columns are left beside the bag and label columns")
