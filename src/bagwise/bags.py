@@ -397,7 +397,7 @@ def _label_of_each_bag(bags: Bags, groups: NDArray, labels: NDArray, name: str) 
     if len(clash):
         row = int(clash[0])
         raise ValueError(
-            f"bag {groups[row]!r} has different labels in column {name!r} ({y[bag[row]]!r} and {labels[row]!r}): "
+            f"bag {str(groups[row])!r} has different labels in column {name!r} ({y[bag[row]]} and {labels[row]}): "
             "all rows of a bag must carry the same one"
         )
     return y
