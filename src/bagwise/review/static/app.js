@@ -1,0 +1,412 @@
+// The page: which item is shown, what is decided about it, and where to go next.
+
+import { Outbox, Refused, get, post } from "./api.js";
+import { overlap, same, sameAll } from "./boxes.js";
+import { Candidates } from "./candidates.js";
+import { setUpDialogs, showHelp, toast } from "./dialogs.js";
+import { setUpKeys } from "./keys.js";
+import { VirtualList } from "./list.js";
+import { Stage } from "./stage.js";
+import { ACCEPTED, OPEN, REJECTED, STATUS, Store } from "./store.js";
+
+const POLL_EVERY = 1000, LOOK_AHEAD = 4, SAME_OBJECT = 0.5;
+const $ = (id) => document.getElementById(id);
+
+if (location.search) history.replaceState(null, "", "/"); // the token has done its work; keep it out of sight
+
+const store = new Store();
+const otherTabs = new BroadcastChannel("bagwise-review");
+let current; // the item shown
+let detail; // its boxes and candidates; undefined until they are here
+let seen = []; // the model's boxes that were on screen for this item
+let decidedHere = 0;
+
+const stage = new Stage({
+  stage: $("stage"), canvas: $("canvas"), picture: $("picture"), layer: $("boxes"), message: $("message"),
+  onEdit: (boxes) => edit(boxes),
+  onSelect: (index) => { $("remove").disabled = index < 0; },
+});
+const candidates = new Candidates($("candidates"), $("picture"), (index) => { takeCandidate(index); focusStage(); });
+const list = new VirtualList($("list"), store, (id) => { show(id); focusStage(); });
+const outbox = new Outbox({
+  onDone: (change, result) => {
+    if (!store.items.length) return; // left over from before a reload; the index will tell
+    if (change.item === undefined) return afterUndo(result);
+    if (!outbox.has(change.item)) adopt(result);
+    otherTabs.postMessage("changed");
+  },
+  onRefused: (change, error) => {
+    if (change.item !== undefined) outbox.drop(change.item);
+    if (error.body.now && store.items.length) adopt(error.body.now, true);
+    const name = store.items[change.item] ? `${store.items[change.item].file}: ` : "";
+    toast(name + error.message, "bad");
+  },
+  onConnection: showConnection,
+});
+
+// ---- showing -------------------------------------------------------------------------------------------------
+
+async function show(id) {
+  const item = store.items[id];
+  current = id;
+  detail = undefined;
+  stage.setDrawing(false);
+  $("draw").setAttribute("aria-pressed", false);
+  list.select(id);
+  describe(item);
+  candidates.clear();
+  stage.setBoxes([]);
+  const loaded = stage.show(store.display(item), item.width, item.height, `${store.className(item)}: ${item.file}`);
+  let got;
+  try {
+    got = await store.detail(id);
+  } catch (error) {
+    if (error instanceof Refused) toast(error.message, "bad");
+    else setTimeout(() => current === id && !detail && show(id), 1000); // the server is away: try again
+    return;
+  }
+  if (current !== id) return;
+  showDetail(got);
+  await loaded;
+  if (current !== id) return;
+  candidates.show(detail.candidates, item.width);
+  candidates.mark(stage.boxes);
+  sessionStorage.setItem("bagwise-current", `${item.file}\n${store.className(item)}`);
+  lookAhead(id);
+}
+
+function showDetail(got) {
+  detail = got;
+  seen = [...got.rejected];
+  for (const box of got.boxes) noteSeen(box);
+  stage.setBoxes(got.boxes);
+  candidates.mark(got.boxes);
+  describe(store.items[got.item]);
+}
+
+function noteSeen(box) {
+  const fromModel = detail.candidates.some((candidate) => same(candidate, box));
+  if (fromModel && !seen.some((other) => same(other, box))) seen.push(box);
+}
+
+function describe(item) {
+  const position = store.position(item.id), name = store.className(item), sure = Math.round(item.confidence * 100);
+  const strong = document.createElement("strong");
+  strong.textContent = name;
+  $("question").replaceChildren("Does the box hold the ", strong, "?");
+  const many = (detail?.item === item.id ? stage.boxes.length : 1) > 1;
+  if (many) $("question").firstChild.textContent = "Do the boxes hold every ";
+  $("file").textContent = `${item.file} · ${sure}% sure` + (position >= 0 ? ` · ${position + 1} of ${store.order.length}` : "");
+  const verdict = item.status === ACCEPTED ? "✓ Accepted" : item.status === REJECTED ? "✕ Rejected: no box is kept" : "";
+  $("verdict").textContent = verdict;
+  $("verdict").hidden = !verdict;
+  $("stage").dataset.status = ["open", "accepted", "rejected"][item.status];
+  $("stage").dataset.item = item.id;
+  $("announce").textContent = `${name}, ${sure}% sure, ${verdict || "to check"}, image ${position + 1} of ${store.order.length}`;
+}
+
+function lookAhead(id) {
+  let position = store.position(id);
+  const upcoming = new Set();
+  for (let step = 0; step < LOOK_AHEAD; step++) {
+    const next = store.nextOpen(position);
+    if (next === undefined) break;
+    upcoming.add(next);
+    position = store.position(next);
+  }
+  upcoming.add(store.order[store.position(id) + 1]);
+  for (const next of upcoming) {
+    if (next === undefined || next === id) continue;
+    store.detail(next).catch(() => {}); // asked again when it is shown
+    new Image().src = store.display(store.items[next]);
+  }
+}
+
+function showProgress() {
+  const count = store.counts();
+  $("progress").max = Math.max(1, count.total);
+  $("progress").value = count.checked;
+  $("progress-text").textContent = `${count.checked} of ${count.total} checked · ${count.accepted} accepted · ${count.rejected} rejected`;
+  const open = store.order.filter((id) => store.items[id].status === OPEN).length;
+  $("list-summary").textContent = store.order.length ? `${store.order.length} listed, ${open} to check` : "Nothing fits these filters.";
+  const badge = $("refit-count");
+  badge.hidden = decidedHere === 0;
+  badge.textContent = decidedHere;
+}
+
+function showConnection(connected, waiting) {
+  $("offline").hidden = connected;
+  $("offline").textContent = waiting
+    ? `The server is away. ${waiting} ${waiting === 1 ? "change waits" : "changes wait"} here and will be sent when it is back.`
+    : "The server is away. What you decide now waits here and will be sent when it is back.";
+}
+
+// ---- deciding ------------------------------------------------------------------------------------------------
+
+/** Change an item at once on screen, and send the change on its way. */
+function change(action, boxes, status) {
+  const item = store.items[current];
+  // Boxes that the model showed and that are not among the kept ones have been passed over.
+  const rejected = action === "reopen" ? [] : seen.filter((box) => boxes.every((kept) => overlap(kept, box) < SAME_OBJECT));
+  outbox.add({
+    item: current,
+    path: `/api/items/${current}/decision`,
+    body: { action, boxes: action === "reopen" ? null : boxes, rejected, version: item.version },
+  });
+  if (item.status === OPEN && status !== OPEN) decidedHere++;
+  item.version++;
+  Object.assign(item, { status, edited: action !== "reopen", box: boxes[0] || null });
+  detail = { ...detail, boxes, rejected, status: Object.keys(STATUS)[status], version: item.version };
+  store.setDetail(detail && { ...detail, row: undefined });
+  list.refresh();
+  showProgress();
+}
+
+function edit(boxes) {
+  if (!detail) return;
+  const was = store.items[current].status;
+  change("edit", boxes.map((box) => [...box]), was === ACCEPTED && boxes.length ? ACCEPTED : OPEN);
+  candidates.mark(boxes);
+  describe(store.items[current]);
+}
+
+/** Nothing is decided about an image that is not on screen yet. */
+const canDecide = () => current !== undefined && detail !== undefined && stage.ready;
+
+function decide(action) {
+  if (!canDecide()) return;
+  stage.cancel();
+  const boxes = action === "accept" ? stage.boxes.map((box) => [...box]) : [];
+  const position = store.position(current);
+  change(action, boxes, boxes.length ? ACCEPTED : REJECTED);
+  const next = store.nextOpen(position);
+  if (next !== undefined) return show(next);
+  describe(store.items[current]);
+  stage.setBoxes(boxes);
+  const left = store.counts().total - store.counts().checked;
+  toast(left ? `This list is done; ${left} more are hidden by the filters.` : "All done. Export your boxes, or refit and look again.", "good");
+}
+
+function takeCandidate(index) {
+  if (!canDecide() || index >= detail.candidates.length) return;
+  const box = detail.candidates[index], boxes = stage.boxes.map((other) => [...other]);
+  const at = stage.selected >= 0 ? stage.selected : 0;
+  if (boxes.some((other) => same(other, box))) return;
+  boxes[boxes.length ? at : 0] = [...box];
+  noteSeen(box);
+  stage.setBoxes(boxes, at);
+  edit(boxes);
+}
+
+function nextCandidate(step) {
+  if (!canDecide() || !detail.candidates.length) return;
+  const count = detail.candidates.length;
+  const shown = stage.boxes[Math.max(0, stage.selected)];
+  let index = shown ? detail.candidates.findIndex((box) => same(box, shown)) : -1;
+  if (index < 0 && step < 0) index = 0;
+  for (let tries = 0; tries < count; tries++) {
+    index = (index + step + count) % count;
+    if (!stage.boxes.some((box) => same(box, detail.candidates[index]))) return takeCandidate(index);
+  }
+}
+
+function reopen() {
+  if (!canDecide() || (store.items[current].status === OPEN && !store.items[current].edited)) return;
+  change("reopen", detail.objects.map((box) => [...box]), OPEN);
+  showDetail(detail);
+}
+
+function afterUndo(result) {
+  if (result.item === null) return toast("There is nothing to undo in this window.");
+  adopt(result);
+  otherTabs.postMessage("changed");
+  if (result.item !== current) show(result.item);
+}
+
+/** Take the server's word on an item; on the shown one it replaces what is on screen only when it is news. */
+function adopt(fresh, force = false) {
+  const stale = detail && (fresh.version !== detail.version || force || !sameAll(fresh.boxes, stage.boxes));
+  store.setDetail(fresh);
+  if (fresh.item === current && detail && stale && !stage.drag) showDetail(fresh);
+  else if (fresh.item === current && detail) detail = fresh;
+  list.refresh();
+  showProgress();
+}
+
+// ---- other windows, restarts and refits ----------------------------------------------------------------------
+
+async function poll() {
+  clearTimeout(poll.timer);
+  try {
+    const news = await get(`/api/changes?since=${store.seq}`);
+    if (!outbox.queue.length) showConnection(true, 0);
+    await hear(news);
+  } catch (error) {
+    if (error instanceof Refused) toast(error.message, "bad");
+    else showConnection(false, outbox.queue.length);
+  }
+  poll.timer = setTimeout(poll, document.hidden ? 5 * POLL_EVERY : POLL_EVERY);
+}
+
+async function hear(news) {
+  showRefit(news.refit);
+  if (news.generation !== store.generation) return reload();
+  store.seq = news.seq;
+  let changed = false;
+  for (const [id, row] of news.items) {
+    const item = store.items[id];
+    if (outbox.has(id) || row[4] <= item.version) continue; // our own change, or one that will meet its conflict
+    store.readRow(item, row);
+    store.details.delete(id);
+    changed = true;
+    if (id === current) {
+      const fresh = await store.detail(id);
+      if (current === id && detail && !outbox.has(id)) showDetail(fresh);
+    }
+  }
+  if (!changed) return;
+  list.refresh();
+  showProgress();
+}
+
+async function reload() {
+  await store.load();
+  decidedHere = 0;
+  arrange(false);
+  if (current !== undefined && !outbox.has(current)) show(current);
+}
+
+async function refit() {
+  try {
+    showRefit(await post("/api/refit", {}));
+    poll();
+  } catch (error) {
+    toast(error.message, "bad");
+  }
+}
+
+function showRefit(state) {
+  const before = showRefit.last;
+  showRefit.last = state;
+  $("refit").disabled = state.state === "running" || !store.canRefit;
+  $("refit").classList.toggle("busy", state.state === "running");
+  if (!before || before.state !== "running" || state.state === "running") return;
+  if (state.state === "failed") toast(`The refit failed: ${state.error}`, "bad");
+  else toast(`Refitted in ${state.seconds} s: ${state.changed} of ${state.open} unchecked answers changed.`, "good");
+}
+
+// ---- the list and its filters --------------------------------------------------------------------------------
+
+function arrange(toTop = true) {
+  store.arrange({ search: $("search").value, label: $("class-filter").value, show: $("show-filter").value, order: $("order").value });
+  if (toTop) $("list").scrollTop = 0;
+  list.refresh();
+  showProgress();
+  if (!toTop || !store.order.length) return;
+  if (store.position(current) < 0) show(store.nextOpen(-1) ?? store.order[0]);
+  else list.select(current);
+}
+
+function fillClasses() {
+  const option = (value, text) => Object.assign(document.createElement("option"), { value, textContent: text });
+  const count = new Map();
+  for (const item of store.items) count.set(item.label, (count.get(item.label) || 0) + 1);
+  $("class-filter").replaceChildren(
+    option("", `All classes (${store.items.length})`),
+    ...store.classes.map((name, index) => option(index, `${name} (${count.get(index) || 0})`)),
+  );
+}
+
+function move(step) {
+  if (!store.order.length) return;
+  const position = store.position(current);
+  const next = Math.min(Math.max(position + step, 0), store.order.length - 1);
+  if (next !== position) show(store.order[next]);
+}
+
+function focusStage() {
+  $("stage").focus({ preventScroll: true });
+}
+
+const act = {
+  accept: () => decide("accept"),
+  reject: () => decide("reject"),
+  candidate: takeCandidate,
+  nextCandidate,
+  undo: () => { if (!stage.cancel()) outbox.add({ path: "/api/undo", body: {} }); },
+  reopen,
+  move,
+  jump: (position) => store.order.length && show(store.order.at(position)),
+  nextOpen: () => {
+    const next = store.nextOpen(store.position(current));
+    if (next !== undefined) show(next);
+  },
+  toggleDraw: () => {
+    stage.setDrawing(!stage.drawing);
+    $("draw").setAttribute("aria-pressed", stage.drawing);
+  },
+  selectNext: () => stage.boxes.length && stage.select((stage.selected + 1) % stage.boxes.length),
+  remove: () => canDecide() && stage.removeSelected(),
+  nudge: (dx, dy, resize) => canDecide() && stage.nudge(dx, dy, resize),
+  escape: () => {
+    if (stage.cancel()) return;
+    if (stage.drawing) act.toggleDraw();
+    else stage.select(-1);
+  },
+  peek: (on) => $("stage").classList.toggle("peek", on),
+  zoom: (factor) => (factor ? stage.zoomBy(factor) : stage.zoomReset()),
+  focusSearch: () => $("search").select(),
+  focusClass: () => $("class-filter").focus(),
+  focusStage,
+  help: showHelp,
+};
+
+function setUpButtons() {
+  const button = (id, action) => $(id).addEventListener("click", () => { action(); focusStage(); });
+  button("accept", act.accept);
+  button("reject", act.reject);
+  button("candidate", () => nextCandidate(1));
+  button("draw", act.toggleDraw);
+  button("remove", act.remove);
+  button("previous", () => move(-1));
+  button("next", () => move(1));
+  button("undo", act.undo);
+  button("refit", refit);
+  for (const id of ["class-filter", "show-filter", "order"]) $(id).addEventListener("change", () => arrange());
+  $("search").addEventListener("input", () => arrange());
+  $("toggle-list").addEventListener("click", () => {
+    const open = document.body.classList.toggle("list-open");
+    $("toggle-list").setAttribute("aria-expanded", open);
+    if (open) list.select(current);
+  });
+}
+
+async function start() {
+  setUpButtons();
+  setUpDialogs();
+  setUpKeys(act);
+  try {
+    await outbox.flush(); // what a reload interrupted goes first, so that the index holds it
+    await store.load();
+  } catch (error) {
+    $("progress-text").textContent = "";
+    $("message").textContent = error instanceof Refused ? error.message : "The server does not answer. Is `bagwise review` still running?";
+    $("message").hidden = false;
+    return;
+  }
+  document.title = `${store.run} · bagwise review`;
+  $("run-name").textContent = store.run;
+  fillClasses();
+  const left = sessionStorage.getItem("bagwise-current");
+  const before = left === null ? undefined : store.items.find((item) => left === `${item.file}\n${store.className(item)}`);
+  if (before) current = before.id;
+  arrange();
+  if (before) show(before.id);
+  showRefit(store.refit);
+  focusStage();
+  otherTabs.onmessage = poll;
+  document.addEventListener("visibilitychange", () => document.hidden || poll());
+  poll();
+}
+
+start();
