@@ -7,7 +7,8 @@ from tests.discovery.runs import FILES, make_run
 
 from bagwise.discovery.imageset import ImageSet
 from bagwise.discovery.sources import read_source
-from bagwise.evaluation.runs import evaluate_run, read_evaluation, summary, truth_of, write_evaluation
+from bagwise.evaluation.kept import keep_evaluation, kept_evaluation, kept_truth
+from bagwise.evaluation.runs import evaluate_run, summary, truth_of
 
 
 @pytest.fixture
@@ -50,8 +51,11 @@ def test_figures_are_those_of_a_plain_count(judged):
 def test_the_evaluation_is_kept_and_told(judged):
     run, truth = judged
     evaluation = evaluate_run(run, truth)
-    path = write_evaluation(run, evaluation)
-    assert read_evaluation(run) == json.loads(path.read_text(encoding="utf-8")) == evaluation
+    assert kept_evaluation(run) is None
+    assert kept_truth(run) is None
+    figures, _ = keep_evaluation(run, evaluation, truth.truth)
+    assert kept_evaluation(run) == json.loads(figures.read_text(encoding="utf-8")) == evaluation
+    assert kept_truth(run) == truth.truth
     text = summary(evaluation)
     assert "CorLoc, per-class" in text
     assert "CorLoc, any-class" in text

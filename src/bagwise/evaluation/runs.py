@@ -1,6 +1,5 @@
 """Judge a run folder by boxes that people drew: what ``bagwise evaluate`` writes and the report shows."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
@@ -8,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from bagwise.atomic import write_text
 from bagwise.discovery.imageset import ImageSet, TruthBox
 from bagwise.discovery.runfolder import RunFolder
 from bagwise.evaluation.corloc import CorLoc, boxes_of, corloc_any_class, corloc_per_class, iou
 from bagwise.evaluation.detection import COUNTS, average_precision, calibration, detection_rate, first_hits
 from bagwise.evaluation.protocols import Protocol, protocol
-
-FILE = "evaluation.json"
 
 Ranked = dict[tuple[str, str], np.ndarray]
 
@@ -46,7 +42,7 @@ def evaluate_run(
     Returns
     -------
     dict
-        Ready for JSON; see :func:`write_evaluation`.
+        Ready for JSON; see :mod:`bagwise.evaluation.kept`.
     """
     known = truth_of(run, truth, strangers=name != "labels")
     chosen = protocol(name, known, labels=labelled_files(run), lists=lists)
@@ -64,6 +60,7 @@ def evaluate_run(
         "protocol": {
             "name": chosen.name,
             "groups": len(chosen.groups),
+            "classes": {name: label for name, (label, _) in chosen.groups.items()},
             "images": chosen.images,
             "pairs": chosen.pairs,
             "without_truth": sum(file not in known for file, _ in labelled_files(run)),
@@ -76,19 +73,6 @@ def evaluate_run(
         "detection_rate": _detection_rates([run, *against], truth, known, chosen),
         "confidence": _confidence(answers, confidence, known, chosen),
     }
-
-
-def write_evaluation(run: RunFolder, evaluation: Mapping[str, Any]) -> Path:
-    """Keep the evaluation in the run folder, where the report finds it."""
-    path = run.path / FILE
-    write_text(path, json.dumps(evaluation, indent=1, ensure_ascii=False) + "\n")
-    return path
-
-
-def read_evaluation(run: RunFolder) -> dict[str, Any] | None:
-    """The evaluation kept in the run folder, if there is one."""
-    path = run.path / FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def truth_of(run: RunFolder, truth: ImageSet, *, strangers: bool = False) -> dict[str, list[TruthBox]]:

@@ -1,0 +1,125 @@
+"""The learning figure: what the answer was after 0, 100, 500, 1000 and 2000 steps."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from bagwise.discovery.imageset import TruthBox
+from bagwise.discovery.runfolder import RunFolder, corners
+from bagwise.evaluation.corloc import boxes_of, iou
+from bagwise.report.charts import Line, line_chart
+from bagwise.report.pictures import Answer, picture, thumbnail
+
+EXAMPLES = 4
+
+
+def learning_section(
+    run: RunFolder,
+    answers: Mapping[str, Sequence[Answer]],
+    truth: Mapping[str, Sequence[TruthBox]] | None,
+    classes: Mapping[str, str],
+) -> str:
+    """HTML of the figure, or nothing when the run kept no snapshots."""
+    if run.snapshots is None or not len(run.snapshots):
+        return ""
+    steps, boxes = _snapshots(run)
+    curve = _curve(steps, boxes, truth, classes) if truth else ""
+    rows = "".join(_row(run, answer, steps, boxes, truth, classes) for answer in _most_telling(answers, steps, boxes))
+    return (
+        '<section id="learning"><h2>How the answers came about</h2>'
+        "<p>The best box of an image as the model learns, from the start, when it knows nothing of the class, "
+        f"to the end, when it has found what the class's images share.</p>{curve}{rows}</section>"
+    )
+
+
+def _snapshots(run: RunFolder) -> tuple[list[int], dict[tuple[str, str], dict[int, np.ndarray]]]:
+    table = run.snapshots
+    assert table is not None
+    files = run.images["file"].to_pylist()
+    places: dict[tuple[str, str], dict[int, np.ndarray]] = {}
+    columns = (table[name].to_pylist() for name in ("steps", "image_id", "label"))
+    for step, image, label, box in zip(*columns, corners(table), strict=True):
+        places.setdefault((files[image - 1], label), {})[step] = box
+    return sorted(set(table["steps"].to_pylist())), places
+
+
+def _most_telling(
+    answers: Mapping[str, Sequence[Answer]],
+    steps: Sequence[int],
+    places: Mapping[tuple[str, str], Mapping[int, np.ndarray]],
+) -> list[Answer]:
+    """Of the surest quarter of each class, the image whose answer moved furthest; right ones first."""
+    chosen = []
+    for found in answers.values():
+        sure = [answer for answer in found if steps[0] in places.get((answer.file, answer.label), {})]
+        sure = sure[: max(1, len(sure) // 4)]
+        if sure:
+            moved = [float(iou(answer.box, places[answer.file, answer.label][steps[0]])[0, 0]) for answer in sure]
+            order = sorted(range(len(sure)), key=lambda i: (sure[i].right is False, moved[i]))
+            chosen.append(sure[order[0]])
+    chosen.sort(key=lambda answer: (answer.right is False, -answer.confidence))
+    return chosen[:EXAMPLES]
+
+
+def _row(
+    run: RunFolder,
+    answer: Answer,
+    steps: Sequence[int],
+    places: Mapping[tuple[str, str], Mapping[int, np.ndarray]],
+    truth: Mapping[str, Sequence[TruthBox]] | None,
+    classes: Mapping[str, str],
+) -> str:
+    source = thumbnail(run, answer.file)
+    true = boxes_of((truth or {}).get(answer.file, ()), classes.get(answer.label, answer.label))
+    cells = []
+    for step in steps:
+        box = places[answer.file, answer.label].get(step)
+        if box is None:
+            continue
+        alt = f"{answer.file}: the answer for {answer.label} after {step} steps"
+        drawn = [*(("true", item) for item in true), ("found", box)]
+        cells.append(picture(source, (answer.width, answer.height), drawn, alt=alt, caption=f"after {step} steps"))
+    title = f"<h3>{escape(answer.label)}: {escape(answer.file)}</h3>"
+    return f'{title}<div class="steps" style="--columns:{len(cells)}">{"".join(cells)}</div>'
+
+
+def _curve(
+    steps: Sequence[int],
+    places: Mapping[tuple[str, str], Mapping[int, np.ndarray]],
+    truth: Mapping[str, Sequence[TruthBox]],
+    classes: Mapping[str, str],
+) -> str:
+    """CorLoc of each snapshot, over the pairs that can be judged: the unweighted mean over classes."""
+    hits: dict[str, dict[int, list[bool]]] = {}
+    for (file, label), boxes in places.items():
+        objects = boxes_of(truth.get(file, ()), classes.get(label, label))
+        if len(objects):
+            for step, box in boxes.items():
+                right = bool((iou(box, objects) > 0.5).any())
+                hits.setdefault(label, {}).setdefault(step, []).append(right)
+    points = []
+    for step in steps:
+        rates = [np.mean(found[step]) for found in hits.values() if step in found]
+        if rates:
+            points.append((float(step), float(np.mean(rates))))
+    if len(points) < 2:
+        return ""
+    said = ", ".join(f"{100 * rate:.1f}% after {step:g} steps" for step, rate in points)
+    chart = line_chart(
+        [Line("CorLoc", points)],
+        title=f"CorLoc in the course of learning: {said}",
+        x_label="steps",
+        y_label="CorLoc",
+        ticks=_spaced([step for step, _ in points]),
+    )
+    return f'<div class="charts"><div>{chart}<p class="faint">CorLoc: {said}.</p></div></div>'
+
+
+def _spaced(steps: Sequence[float]) -> list[float]:
+    """Marks of the axis that leave room for their figures: the ends, and what lies a tenth of the way apart."""
+    marks = [steps[0]]
+    for step in steps[1:-1]:
+        if min(step - marks[-1], steps[-1] - step) > 0.1 * (steps[-1] - steps[0]):
+            marks.append(step)
+    return [*marks, steps[-1]]
