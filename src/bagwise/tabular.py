@@ -69,9 +69,7 @@ def fit_table(
     model.feature_names_in_ = np.array(names)
     lines = f"{bags}: {np.mean(model.predict(bags) == y):.1%} of the training bags are classified as labelled"
     if len(model.classes_) == 2:
-        lines += (
-            f"\npositive class: {model.classes_[1]} (of two labels, one must be the one that a single instance causes)"
-        )
+        lines += f"\npositive class (the one that a single instance causes): {model.classes_[1]}"
     return model, lines
 
 

@@ -1,0 +1,149 @@
+"""The cross-validation protocol, and a benchmark that survives being killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from tests.problems import concept_problem
+
+from bagwise import RMISVC
+from bagwise.evaluation import benchmark, tables
+from bagwise.evaluation.cv import Repeat, cross_validate_once, folds, nested, seeded, summarise
+from bagwise.evaluation.methods import METHODS, SETS, load_set
+from bagwise.evaluation.published import TABLES, published
+
+
+def test_folds_are_a_partition_and_differ_between_repeats():
+    parts = [test for _, test in folds(92, 0)]
+    assert sorted(np.concatenate(parts)) == list(range(92))
+    assert len(parts) == 10
+    assert not np.array_equal(parts[0], next(folds(92, 1))[1])
+
+
+def test_cross_validation_by_hand():
+    bags, y = concept_problem(30)
+    result = cross_validate_once(RMISVC(epochs=5), bags, y, repeat=2, n_folds=3)
+    by_hand = [
+        RMISVC(epochs=5, random_state=2000 + fold).fit(bags[train], y[train]).score(bags[test], y[test])
+        for fold, (train, test) in enumerate(folds(30, 2, 3))
+    ]
+    assert result.accuracy == by_hand
+
+
+def test_nested_selection_is_reported():
+    bags, y = concept_problem(30)
+    result = cross_validate_once(nested(RMISVC(epochs=3), {"lam": [0.1, 0.001]}), bags, y, 0, n_folds=2)
+    assert all(choice["lam"] in (0.1, 0.001) for choice in result.selected)
+
+
+def test_seed_reaches_inner_models():
+    search = seeded(nested(RMISVC(), {"lam": [1]}), 5)
+    assert isinstance(search, GridSearchCV)
+    assert search.estimator.random_state == 5
+
+
+def test_summary_is_the_papers():
+    mean, std, seconds = summarise([Repeat([0.5, 1.0], [1, 3], [{}, {}]), Repeat([1.0, 1.0], [2, 9], [{}, {}])])
+    assert (mean, std, seconds) == (0.875, 0.125, 2.5)
+
+
+def test_paper_protocol_standardises_musk():
+    assert abs(load_set("musk1", "paper")[0].instances.mean(axis=0)).max() < 1e-9
+    assert load_set("musk1", "nested")[0].instances.std() > 10
+
+
+def test_every_method_can_be_built_for_every_protocol():
+    for method in METHODS.values():
+        for dataset in SETS:
+            for protocol in ("paper", "nested", "default"):
+                if method.can_run(dataset, protocol):
+                    assert method.model(dataset, protocol).get_params()
+
+
+def test_published_figures():
+    assert published("RMI-SVM", "musk2") == 82.4
+    assert published("mi-SVM", "trec10") == 79.6
+    assert published("MILES", "musk1") is None
+    assert published("nobody", "musk1") is None
+    assert sum(len(sets) for sets in TABLES.values()) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["RMI"], ["musk1"], "paper", 1), "there is no method 'RMI'"),
+        ((["RMI-SVM"], ["musk3"], "paper", 1), "there is no data set 'musk3'"),
+        ((["RMI-SVM"], ["musk1"], "fair", 1), "there is no protocol 'fair'"),
+    ],
+)
+def test_unknown_names(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        benchmark.plan(*arguments)
+
+
+def test_resumes_from_whole_lines_only(tmp_path):
+    results = tmp_path / "results.jsonl"
+    tasks = benchmark.plan(["RMI-SVM"], ["musk1"], "paper", 2)
+    first = benchmark.run(tasks[:1], results, n_jobs=1)
+    whole = results.read_text()
+    results.write_text(whole + whole[: len(whole) // 2])  # as a crash in the middle of the second line leaves it
+    both = benchmark.run(tasks, results, n_jobs=1)
+    assert both[tasks[0]] == first[tasks[0]]
+    assert len(benchmark.read_results(results)) == 2
+    fresh = benchmark.run(tasks[1:], tmp_path / "fresh.jsonl", n_jobs=1)
+    assert fresh[tasks[1]].accuracy == both[tasks[1]].accuracy
+
+
+def test_foreign_file_is_not_written_over(tmp_path):
+    results = tmp_path / "results.jsonl"
+    results.write_text('{"something": "else"}\n')
+    with pytest.raises(ValueError, match="line 1, is not a benchmark result"):
+        benchmark.run(benchmark.plan(["RMI-SVM"], ["musk1"], "paper", 1), results, n_jobs=1)
+    assert results.read_text() == '{"something": "else"}\n'
+
+
+@pytest.mark.slow
+def test_killed_and_started_again(tmp_path):
+    """The same command after kill -9 does only what is missing, and gives the same figures."""
+    command = [
+        sys.executable, "-m", "bagwise", "bench", "--sets", "musk1", "--methods", "RMI-SVM", "--repeats", "4",
+        "--jobs", "1", "-o",
+    ]  # fmt: skip
+    process = subprocess.Popen([*command, str(tmp_path / "killed")], stderr=subprocess.DEVNULL)
+    results = tmp_path / "killed" / "results.jsonl"
+    deadline = time.monotonic() + 120
+    while not (results.exists() and results.read_text().count("\n") >= 1):
+        assert time.monotonic() < deadline
+        assert process.poll() is None or results.exists()
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
+    subprocess.run([*command, str(tmp_path / "through")], check=True, capture_output=True)
+    rows = [
+        [
+            {key: row[key] for key in ("dataset", "mean", "std", "repeats")}
+            for row in json.loads(path.read_text())["rows"]
+        ]
+        for path in (tmp_path / "killed" / "paper.json", tmp_path / "through" / "paper.json")
+    ]
+    assert rows[0] == rows[1]
+    assert rows[0][0]["repeats"] == 4
+
+
+def test_table_marks_differences():
+    row = benchmark.Row("RMI-SVM", "musk1", "paper", 80.9, 1.0, 0.01, 10)
+    worse = benchmark.Row("RMI-SVM", "musk2", "paper", 50.0, 1.0, 0.01, 10)
+    better = benchmark.Row("RMI-SVM", "fox", "paper", 70.0, 1.0, 0.01, 10)
+    unknown = benchmark.Row("MILES", "musk1", "paper", 70.0, 1.0, 0.01, 10)
+    text = tables.markdown([row, worse, better, unknown])
+    assert "+0.1 =" in text
+    assert "-32.4 ▼" in text
+    assert "+6.4 ▲" in text
+    assert "| - |" in text
