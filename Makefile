@@ -1,0 +1,46 @@
+# make demo, make test: both set up their own virtual environment first. Nothing else is needed but Python 3.11+.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+# Data sets that are not part of the project; tests that need them skip where they are not there.
+BAGWISE_DATA ?= $(abspath ../shared/data)
+ifneq ($(wildcard $(BAGWISE_DATA)),)
+export BAGWISE_DATA
+endif
+
+.PHONY: help demo test lint docs bench clean
+help:
+	@echo "make demo   find objects in photographs and the shapes that make molecules smell, in about two minutes"
+	@echo "make test   lint, type check, all tests, documentation"
+	@echo "make bench  speed and accuracy against other packages (long)"
+	@echo "make docs   build the documentation into site/"
+
+# Installed anew whenever the list of dependencies changes.
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[vision,review,cluster]" --group dev
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/bagwise demo -o demo-out
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint docs
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered --cov-fail-under 90
+
+docs: $(VENV)/.installed
+	$(BIN)/mkdocs build --quiet --strict
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/compare.py
+
+clean:
+	rm -rf $(VENV) demo-out site dist build .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
