@@ -7,9 +7,10 @@ from bagwise.base import BagClassifier
 
 def classifiers() -> list[type[BagClassifier]]:
     """All bag classifiers that need nothing beyond the default install."""
+    from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
     from bagwise.rmi import RMISVC
 
-    return [RMISVC]
+    return [RMISVC, DiverseDensity, EMDD]
 
 
 def deep_classifiers() -> list[type[BagClassifier]]:
