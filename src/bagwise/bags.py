@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from bagwise.mapped import forget
+
 # Rows are checked for NaN and infinity this many values at a time, so that memory stays bounded on huge arrays.
 VALUES_PER_CHECK = 1 << 22
 
@@ -197,6 +199,7 @@ class Bags:
                         f"{self._where(row)} holds {values[at]} (NaN or infinity) in column {column}: "
                         "remove or impute such values first"
                     )
+                forget(chunk)
 
     def _where(self, row: int) -> str:
         bag = int(np.searchsorted(self.offsets, row, side="right")) - 1

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bagwise.bags import Bags
 from bagwise.base import check_bags
+from bagwise.mapped import forget, row_blocks
 
 SCALINGS = ("auto", "standard", "unit", None)
 
@@ -83,7 +84,7 @@ class InstanceScaler(_InstanceTransformer):
                 mean = np.asarray(x.mean(axis=0)).ravel()
                 variance = np.asarray(x.multiply(x).mean(axis=0)).ravel() - mean**2
             else:
-                mean = x.mean(axis=0, dtype=np.float64)
+                mean = sum(block.sum(axis=0, dtype=np.float64) for block in row_blocks(x)) / len(x)
                 variance = _variance(x, mean)
                 self.mean_ = mean.astype(x.dtype)
             deviation = np.sqrt(np.maximum(variance, 0))
@@ -168,7 +169,9 @@ def _variance(x: np.ndarray, mean: np.ndarray, rows: int = 4096) -> np.ndarray:
     """Column variances in two passes, a block of rows at a time."""
     total = np.zeros(x.shape[1])
     for start in range(0, len(x), rows):
-        total += ((x[start : start + rows] - mean) ** 2).sum(axis=0)
+        block = x[start : start + rows]
+        total += ((block - mean) ** 2).sum(axis=0)
+        forget(block)
     return total / len(x)
 
 

@@ -13,9 +13,8 @@ pytest.importorskip("triton", reason="triton, which runs the kernels for cards, 
 from tests.rmi.test_solvers import make_problem  # noqa: E402
 
 from bagwise import RMISVC, Bags  # noqa: E402
-from bagwise.rmi.solvers import Iterate, orders, sgd  # noqa: E402
+from bagwise.rmi.solvers import Iterate, sgd  # noqa: E402
 from bagwise.rmi.torch_solver import CudaStepper  # noqa: E402
-
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer, check_bags, check_labels
+from bagwise.mapped import bag_blocks, is_large_map
 from bagwise.preprocessing import SCALINGS, InstanceNystroem, InstanceScaler
 from bagwise.rmi.objective import Loss, bag_log_odds
 from bagwise.rmi.solvers import Iterate, Problem, lbfgs, orders, sgd
@@ -66,6 +68,9 @@ class RMISVC(InstanceScorer):
         Keep the objective after every pass in ``objective_``. Costs one more pass over the data each time.
     warm_start : bool
         Let ``fit`` go on from the last solution.
+    device : {"cpu", "cuda"}
+        "cuda" keeps the instances on an NVIDIA card and makes the stochastic steps there (needs the extra ``gpu``):
+        the same steps in the same order, equal to rounding.
     random_state : int, RandomState or None
         Order of the bags, and the landmarks.
 
@@ -116,6 +121,7 @@ class RMISVC(InstanceScorer):
         "tol": [Interval(Real, 0, None, closed="left")],
         "track_objective": ["boolean"],
         "warm_start": ["boolean"],
+        "device": [StrOptions({"cpu", "cuda"})],
         "random_state": ["random_state"],
     }
 
@@ -142,6 +148,7 @@ class RMISVC(InstanceScorer):
         tol: float = 1e-5,
         track_objective: bool = False,
         warm_start: bool = False,
+        device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.lam = lam
@@ -164,6 +171,7 @@ class RMISVC(InstanceScorer):
         self.tol = tol
         self.track_objective = track_objective
         self.warm_start = warm_start
+        self.device = device
         self.random_state = random_state
 
     _last: Iterate  # where the stochastic solver stands; coef_ may be an average, or L-BFGS's answer
@@ -179,21 +187,21 @@ class RMISVC(InstanceScorer):
             )
         if not go_on:
             self._fit_maps(bags, rng)
-        mapped = self._mapped(bags)
-        problem = self._problem(mapped, targets, weight)
-        start: Iterate = self._last if go_on else Iterate.zero(targets.shape[1], mapped.n_features)
+        problem = self._problem(bags, targets, weight)
+        start: Iterate = self._last if go_on else Iterate.zero(targets.shape[1], self._n_mapped_features)
         steps = self.epochs * len(bags) if self.max_steps is None else self.max_steps
         self.n_iter_ = -(-steps // len(bags))
         history: list[FloatArray] = []
         self._last, solution = sgd(
             problem,
             start,
-            orders(len(bags), steps, self.sampling, rng),
+            self._orders(bags, steps, rng),
             average_from=start.steps + steps // 2 if self.average else None,
             radius=problem.radius(self.radius),
             after_pass=(lambda at: history.append(problem.objective(at.coef, at.intercept)))
             if self.track_objective
             else None,
+            device=self.device,
         )
         if self.solver == "lbfgs":
             solution, self.n_iter_ = lbfgs(problem, solution, max_iter=self.max_iter, tol=self.tol)
@@ -231,16 +239,16 @@ class RMISVC(InstanceScorer):
         if first:
             self._fit_maps(bags, rng)
         targets = y[:, None] == (self.classes_[1:] if len(self.classes_) == 2 else self.classes_)
-        mapped = self._mapped(bags)
         if first:
-            self._last = Iterate.zero(targets.shape[1], mapped.n_features)
-        problem = self._problem(mapped, targets, weight)
+            self._last = Iterate.zero(targets.shape[1], self._n_mapped_features)
+        problem = self._problem(bags, targets, weight)
         self._last, solution = sgd(
             problem,
             self._last,
-            orders(len(bags), len(bags), self.sampling, rng),
+            self._orders(bags, len(bags), rng),
             average_from=self._last.steps if self.average else None,
             radius=problem.radius(self.radius),
+            device=self.device,
         )
         self._take(solution)
         return self
@@ -253,23 +261,38 @@ class RMISVC(InstanceScorer):
         self.kernel_map_ = None
         if self.kernel == "rbf":
             seed = int(rng.randint(np.iinfo(np.int32).max))
-            scaled = self.scaler_.transform(bags)
+            # Of a file that is too large for memory, a first block stands for all.
+            scaled = self.scaler_.transform(next(bag_blocks(bags))[1])
             self.kernel_map_ = InstanceNystroem(self.n_components, self.gamma, seed).fit(scaled)
 
     def _mapped(self, bags: Bags) -> Bags:
         bags = self.scaler_.transform(bags)
         return bags if self.kernel_map_ is None else self.kernel_map_.transform(bags)
 
+    @property
+    def _n_mapped_features(self) -> int:
+        return self.n_features_in_ if self.kernel_map_ is None else len(self.kernel_map_.landmarks_)
+
+    def _orders(self, bags: Bags, steps: int, rng: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+        if is_large_map(bags.instances) and self.sampling == "shuffle" and self.device == "cpu":
+            from bagwise.rmi.outofcore import orders_by_runs
+
+            return orders_by_runs(bags, steps, rng)
+        return orders(len(bags), steps, self.sampling, rng)
+
     def _problem(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Problem:
         weights = np.repeat(weight[:, None], targets.shape[1], axis=1)
         if self.class_weight is not None:
             weights = weights * self._class_weights(targets)
+        # Large files are mapped block by block as they are read, and what goes to a card as it goes there.
+        lazy = is_large_map(bags.instances) or self.device == "cuda"
         return Problem(
-            bags,
+            bags if lazy else self._mapped(bags),
             np.ascontiguousarray(targets),
             np.ascontiguousarray(weights / weights.mean(axis=0)),
             Loss(float(self.lam), float(self.beta), float(self.margin), float(self.threshold)),
             bool(self.fit_intercept),
+            self._mapped if lazy else None,
         )
 
     def _class_weights(self, targets: NDArray[np.bool_]) -> FloatArray:
@@ -285,12 +308,15 @@ class RMISVC(InstanceScorer):
         return by_class[codes][:, None]
 
     def _instance_scores(self, bags: Bags) -> FloatArray:
-        mapped = self._mapped(bags)
-        z = np.asarray(mapped.instances @ self.coef_.T, dtype=np.float64) + self.intercept_
-        return z if bags.prior is None else z + bags.prior[:, None]
+        return np.concatenate([self._block_scores(block) for _, block in bag_blocks(bags)])
 
     def _bag_scores(self, bags: Bags) -> FloatArray:
-        return bag_log_odds(self._instance_scores(bags), bags.offsets)
+        parts = [bag_log_odds(self._block_scores(block), block.offsets) for _, block in bag_blocks(bags)]
+        return np.concatenate(parts)
+
+    def _block_scores(self, bags: Bags) -> FloatArray:
+        z = np.asarray(self._mapped(bags).instances @ self.coef_.T, dtype=np.float64) + self.intercept_
+        return z if bags.prior is None else z + bags.prior[:, None]
 
     def instance_proba(self, X: Any) -> FloatArray:
         """Probability that each instance is positive: the logistic function of its score."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,36 +11,54 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise.bags import Bags
+from bagwise.mapped import bag_blocks, bag_ranges, is_large_map
 from bagwise.rmi.objective import Loss, instance_coefficients, value_and_gradient
 
 FloatArray = NDArray[np.float64]
+
+# Arrays with a few numbers per instance are made for this many instances at a time.
+ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass
 class Problem:
     """Bags with one column of targets and weights for each binary problem."""
 
-    bags: Bags
+    bags: Bags  # dense or CSR, in memory or in a file
     targets: NDArray[np.bool_]  # (n_bags, n_problems)
     weight: FloatArray  # (n_bags, n_problems), each column with mean 1
     loss: Loss
     intercept: bool
+    # How to make what is learnt from out of the bags, a block at a time; None when they are that already.
+    mapping: Callable[[Bags], Bags] | None = None
+
+    def blocks(self) -> Iterator[tuple[slice, Bags]]:
+        """Ranges of bags, and those bags ready to learn from: one range, unless they lie in a large file."""
+        for part, bags in bag_blocks(self.bags):
+            yield part, bags if self.mapping is None else self.mapping(bags)
 
     def objective(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         """(n_problems,) value of the objective."""
         return np.array([self._value_and_gradient(k, _join(coef[k], intercept[k]))[0] for k in range(len(coef))])
 
     def _value_and_gradient(self, k: int, w: FloatArray) -> tuple[float, FloatArray]:
-        return value_and_gradient(
-            w if self.intercept else w[:-1],
-            self.bags.instances,
-            self.bags.offsets,
-            self.targets[:, k],
-            self.loss,
-            prior=self.bags.prior,
-            bag_weight=self.weight[:, k],
-            intercept=self.intercept,
-        )
+        w = w if self.intercept else w[:-1]
+        value, gradient = 0.5 * self.loss.lam * float(w @ w), self.loss.lam * w
+        unregularised = replace(self.loss, lam=0.0)
+        for part, bags in self.blocks():
+            losses, slope = value_and_gradient(
+                w,
+                bags.instances,
+                bags.offsets,
+                self.targets[part, k],
+                unregularised,
+                prior=bags.prior,
+                bag_weight=self.weight[part, k] * (len(bags) / len(self.bags)),
+                intercept=self.intercept,
+            )
+            value += losses
+            gradient += slope
+        return value, gradient
 
     def radius(self, kind: str | None) -> FloatArray:
         """(n_problems,) bound on the norm of w: Pegasos' own, one that surely holds the minimiser, or none."""
@@ -48,12 +66,15 @@ class Problem:
             return np.full(self.targets.shape[1], np.inf)
         if kind == "pegasos":
             return np.full(self.targets.shape[1], 1 / np.sqrt(self.loss.lam))
-        z = np.zeros(self.bags.n_instances) if self.bags.prior is None else self.bags.prior
-        at_zero = [
-            np.mean(self.weight[:, k] * instance_coefficients(z, self.bags.offsets, self.targets[:, k], self.loss)[0])
-            for k in range(self.targets.shape[1])
-        ]
-        return np.sqrt(2 * np.asarray(at_zero) / self.loss.lam)
+        at_zero = np.zeros(self.targets.shape[1])
+        for part in bag_ranges(self.bags.offsets, ROWS_AT_ONCE):
+            offsets = self.bags.offsets[part.start : part.stop + 1]
+            rows = slice(offsets[0], offsets[-1])
+            z = np.zeros(rows.stop - rows.start) if self.bags.prior is None else self.bags.prior[rows]
+            for k in range(len(at_zero)):
+                losses, _ = instance_coefficients(z, offsets - offsets[0], self.targets[part, k], self.loss)
+                at_zero[k] += np.sum(self.weight[part, k] * losses)
+        return np.sqrt(2 * at_zero / len(self.bags) / self.loss.lam)
 
 
 @dataclass
@@ -85,6 +106,7 @@ def sgd(
     average_from: int | None,
     radius: FloatArray,
     after_pass: Callable[[Iterate], Any] | None = None,
+    device: str = "cpu",
 ) -> tuple[Iterate, Iterate]:
     """Make one Pegasos step on each bag of each pass.
 
@@ -93,7 +115,7 @@ def sgd(
     The last iterate, and the mean of all iterates later than step ``average_from`` (the last one when it is None).
     ``after_pass`` is called with the current iterate at the end of every pass.
     """
-    stepper = (_SparseStepper if sparse.issparse(problem.bags.instances) else _DenseStepper)(problem, start, radius)
+    stepper = _stepper_for(problem, device)(problem, start, radius)
     for order in passes:
         stepper.run(order, np.iinfo(np.int64).max if average_from is None else average_from)
         if after_pass is not None:
@@ -106,22 +128,46 @@ def sgd(
     return last, Iterate(coef_sum / averaged, intercept_sum / averaged, last.steps)
 
 
-class _DenseStepper:
+def _stepper_for(problem: Problem, device: str) -> Any:
+    if device == "cuda":
+        from bagwise.rmi.torch_solver import CudaStepper
+
+        return CudaStepper
+    if is_large_map(problem.bags.instances):
+        from bagwise.rmi.outofcore import OutOfCoreStepper
+
+        return OutOfCoreStepper
+    return SparseStepper if sparse.issparse(problem.bags.instances) else DenseStepper
+
+
+class DenseStepper:
+    """Makes steps on dense bags in memory."""
+
     def __init__(self, problem: Problem, start: Iterate, radius: FloatArray) -> None:
         from bagwise.rmi import kernels
 
         self._kernel = kernels.dense_steps
         self._at = Iterate(start.coef.copy(), start.intercept.copy(), start.steps)
         self._coef_sum, self._intercept_sum = np.zeros_like(start.coef), np.zeros_like(start.intercept)
-        bags, loss = problem.bags, problem.loss
-        self._data = (bags.instances, bags.offsets, _prior(bags))
-        self._targets = (problem.targets, problem.weight)
+        self._problem, loss = problem, problem.loss
         self._loss = (loss.lam, loss.beta, loss.margin, loss.z_threshold, radius, problem.intercept)
 
     def run(self, order: NDArray[np.int64], average_from: int) -> None:
+        problem = self._problem
+        self.make_steps(problem.bags, order, problem.targets, problem.weight, average_from)
+
+    def make_steps(
+        self,
+        bags: Bags,
+        order: NDArray[np.int64],
+        targets: NDArray[np.bool_],
+        weight: FloatArray,
+        average_from: int,
+    ) -> None:
+        """Step on each bag of the order; targets and weight belong to the bags given."""
         at = self._at
         self._kernel(
-            *self._data, order, *self._targets,
+            bags.instances, bags.offsets, prior_or_none(bags), order, targets, weight,
             at.coef, at.intercept, self._coef_sum, self._intercept_sum, at.steps, average_from,
             *self._loss,
         )  # fmt: skip
@@ -134,8 +180,11 @@ class _DenseStepper:
         return self._coef_sum, self._intercept_sum
 
 
-class _SparseStepper:
-    """Keeps w as scale * V and the sum of iterates as mass * V - U (see kernels.sparse_steps)."""
+class SparseStepper:
+    """Makes steps on CSR bags.
+
+    Keeps w as scale * V and the sum of iterates as mass * V - U (see kernels.sparse_steps).
+    """
 
     def __init__(self, problem: Problem, start: Iterate, radius: FloatArray) -> None:
         from bagwise.rmi import kernels
@@ -147,7 +196,7 @@ class _SparseStepper:
         self._intercept, self._intercept_sum = start.intercept.copy(), np.zeros(n_problems)
         self._steps = start.steps
         x, bags, loss = problem.bags.instances, problem.bags, problem.loss
-        self._data = (x.data, x.indices, x.indptr, bags.offsets, _prior(bags))
+        self._data = (x.data, x.indices, x.indptr, bags.offsets, prior_or_none(bags))
         self._targets = (problem.targets, problem.weight)
         self._loss = (loss.lam, loss.beta, loss.margin, loss.z_threshold, radius, problem.intercept)
 
@@ -191,5 +240,6 @@ def _join(coef: FloatArray, intercept: float) -> FloatArray:
     return np.append(coef, intercept)
 
 
-def _prior(bags: Bags) -> FloatArray:
+def prior_or_none(bags: Bags) -> FloatArray:
+    """The prior as the kernels want it: an empty array stands for none."""
     return np.empty(0) if bags.prior is None else bags.prior

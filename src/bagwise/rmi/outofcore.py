@@ -1,0 +1,76 @@
+"""RMI-SVM's stochastic solver on bags that lie in a file larger than memory.
+
+Bags are visited in pieces of about BLOCK_BYTES: read in the order of the file, scaled, shuffled and stepped on, while
+a thread reads the next piece. So at any time two pieces and the temporaries of scaling one are in memory, five times
+BLOCK_BYTES in all, whatever the size of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bagwise.bags import Bags
+from bagwise.mapped import BLOCK_BYTES, bag_ranges, forget
+from bagwise.rmi.solvers import DenseStepper, prior_or_none
+
+# A piece is made of runs of neighbouring bags of this size, drawn from all over the file: reads that are long enough
+# for a disk, and enough of them for a good mixture where the file is sorted by label.
+RUN_BYTES = 2 << 20
+
+
+def orders_by_runs(bags: Bags, steps: int, rng: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+    """The bags to visit, one pass at a time: runs of neighbours in random order, shuffled within each piece."""
+    row_bytes = bags.n_features * bags.dtype.itemsize
+    runs = [np.arange(run.start, run.stop) for run in bag_ranges(bags.offsets, RUN_BYTES // row_bytes)]
+    while steps > 0:
+        order = np.concatenate([runs[i] for i in rng.permutation(len(runs))])
+        for piece in pieces(bags, order):
+            rng.shuffle(piece)
+        yield order[:steps]
+        steps -= len(bags)
+
+
+def pieces(bags: Bags, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Cut an order into views of consecutive bags that together take about BLOCK_BYTES."""
+    offsets = np.concatenate([[0], np.cumsum(bags.sizes[order])])
+    max_rows = BLOCK_BYTES // (bags.n_features * bags.dtype.itemsize)
+    return [order[part] for part in bag_ranges(offsets, max_rows)]
+
+
+class OutOfCoreStepper(DenseStepper):
+    """Makes the steps of `DenseStepper` on bags that are read, and mapped, piece by piece."""
+
+    def run(self, order: NDArray[np.int64], average_from: int) -> None:
+        """Make one step on each bag of the order."""
+        parts = pieces(self._problem.bags, order)
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(self._read, parts[0])
+            for i in range(len(parts)):
+                bags, local, index = coming.result()
+                if i + 1 < len(parts):
+                    coming = reader.submit(self._read, parts[i + 1])
+                problem = self._problem
+                self.make_steps(bags, local, problem.targets[index], problem.weight[index], average_from)
+
+    def _read(self, piece: NDArray[np.int64]) -> tuple[Bags, NDArray[np.int64], NDArray[np.int64]]:
+        """The bags of a piece in memory, each once and ready to learn from; the order among them; and their numbers."""
+        bags, mapping = self._problem.bags, self._problem.mapping
+        index, local = np.unique(piece, return_inverse=True)
+        offsets = np.concatenate([[0], np.cumsum(bags.sizes[index])]).astype(np.int64)
+        instances = np.empty((int(offsets[-1]), bags.n_features), bags.dtype)
+        prior = None if bags.prior is None else np.empty(len(instances))
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(index) > 1) + 1, [len(index)]])
+        for first, last in pairwise(starts):  # a run of neighbours at a time
+            there = slice(bags.offsets[index[first]], bags.offsets[index[last - 1] + 1])
+            here = slice(offsets[first], offsets[last])
+            instances[here] = bags.instances[there]
+            forget(bags.instances[there])
+            if prior is not None:
+                prior[here] = prior_or_none(bags)[there]
+        block = Bags.from_arrays(instances, offsets, prior=prior, check_finite=False)
+        return (block if mapping is None else mapping(block)), local.astype(np.int64), index
