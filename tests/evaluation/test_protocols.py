@@ -7,7 +7,7 @@ import pytest
 
 from bagwise.discovery.imageset import TruthBox
 from bagwise.discovery.sources import read_source
-from bagwise.evaluation.protocols import class_views, label_rows, protocol
+from bagwise.evaluation.protocols import class_views, protocol, write_labels
 
 DATA = Path(os.environ.get("BAGWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 BOX = (0.0, 0.0, 9.0, 9.0)
@@ -33,7 +33,7 @@ def test_classes_need_a_clear_object():
     assert str(chosen) == "classes: 2 groups, 4 images, 5 image-group pairs"
 
 
-def test_views_part_a_class():
+def test_views_part_a_class(tmp_path):
     chosen = class_views("pascal06-all", TRUTH, more_than=0)
     assert chosen.groups == {
         "car Left": ("car", ("1.jpg", "4.jpg")),
@@ -41,7 +41,8 @@ def test_views_part_a_class():
         "cow Rear": ("cow", ("5.jpg",)),
     }
     assert list(class_views("pascal06-all", TRUTH, more_than=1).groups) == ["car Left"]
-    assert label_rows(chosen)[:2] == [("1.jpg", "car Left"), ("2.jpg", "car Right")]
+    write_labels(chosen, tmp_path / "labels.csv")
+    assert (tmp_path / "labels.csv").read_text().splitlines()[:3] == ["file,label", "1.jpg,car Left", "2.jpg,car Right"]
     with pytest.raises(ValueError, match="over 5 images; here the most is 2"):
         protocol("pascal07-all", TRUTH)
 

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from tests.discovery.runs import FILES, make_run
 
 from bagwise.discovery.imageset import ImageSet
 from bagwise.discovery.sources import read_source
+from bagwise.discovery.store import FeatureStore
 from bagwise.evaluation.kept import keep_evaluation, kept_evaluation, kept_truth
 from bagwise.evaluation.runs import evaluate_run, summary, truth_of
 
@@ -67,6 +69,22 @@ def test_other_runs_are_put_beside(judged, tmp_path):
     other, _ = make_run(tmp_path / "other", seed=1, settings={"method": "mi-SVM"})
     methods = evaluate_run(run, truth, against=[other])["detection_rate"]["methods"]
     assert list(methods) == ["RMI-SVM", "mi-SVM"]
+
+
+def test_edge_boxes_alone_come_from_the_store(judged):
+    run, truth = judged
+    random = np.random.default_rng(0)
+    with FeatureStore(run.store_path, {"of": "test"}) as store:
+        for file, (width, height) in zip(FILES, zip(*(run.images[side].to_pylist() for side in ("width", "height")))):
+            wrong = np.tile([0, 0, 5, 5], (11, 1))
+            boxes = np.vstack([wrong, truth.truth[file][0].box])
+            objectness = np.linspace(1, 0.1, 12)
+            shuffled = random.permutation(12)
+            store.write(file, (width, height), boxes[shuffled], objectness[shuffled], np.ones((12, 3), np.float32))
+    rates = evaluate_run(run, truth)["detection_rate"]
+    curve = dict(zip(rates["counts"], rates["methods"]["Edge Boxes"]))
+    assert curve[10] == 0  # the right box is the twelfth, of twelve
+    assert curve[20] == curve[400] == 1
 
 
 def test_unique_names_match_across_folders(judged):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bagwise.discovery.boxes import overlaps
 from bagwise.discovery.imageset import TruthBox
 
 REPLICATES = 1000
@@ -37,10 +38,6 @@ class Rate:
     high: float
     hits: int
     of: int
-
-    def percent(self) -> str:
-        """For tables: ``48.7 (46.9 to 50.3)``."""
-        return f"{100 * self.value:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,11 @@ class CorLoc:
     unanswered: int
 
 
+def percent(rate: Mapping[str, float]) -> str:
+    """A rate (as a mapping) with its interval, for tables: ``48.7 (46.9 to 50.3)``."""
+    return f"{100 * rate['value']:.1f} ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
+
+
 def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Intersection over union of every box with every other.
 
@@ -76,15 +78,10 @@ def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     Returns
     -------
     array of shape (n, m), float64
-        Zero where either box is empty.
+        In double precision, so that whole pixels give an exact comparison with one half.
     """
-    a = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)[:, None]
-    b = np.asarray(others, dtype=np.float64).reshape(-1, 4)[None]
-    sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
-    overlap = np.prod(np.maximum(sides, 0), axis=-1)
-    area = [np.prod(np.maximum(box[..., 2:] - box[..., :2], 0), axis=-1) for box in (a, b)]
-    union = area[0] + area[1] - overlap
-    return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
+    first, second = (np.asarray(values, dtype=np.float64).reshape(-1, 4) for values in (boxes, others))
+    return overlaps(first, second)
 
 
 def boxes_of(objects: Iterable[TruthBox], label: str | None = None) -> np.ndarray:

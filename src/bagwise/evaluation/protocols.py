@@ -2,7 +2,7 @@
 
 A protocol is a set of groups. A group is a class, or a class seen from one side ("car Left"); it has the
 class whose objects count as truth and the images that are to be answered. A model is learned per group, so a run's
-labels are the group names: :func:`label_rows` writes them for ``bagwise discover --labels``.
+labels are the group names: `write_labels` writes them for ``bagwise discover --labels``.
 
 ============  ======================================================================================================
 name          images
@@ -15,10 +15,13 @@ voc07-6x2     six classes seen from the left and the right, from lists of images
 ============  ======================================================================================================
 """
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from bagwise.atomic import write_text
 from bagwise.evaluation.corloc import Truth
 
 VIEWS = ("Left", "Right", "Frontal", "Rear")
@@ -152,9 +155,13 @@ def from_lists(name: str, folder: str | Path, truth: Truth) -> Protocol:
     return _protocol(name, groups)
 
 
-def label_rows(chosen: Protocol) -> list[tuple[str, str]]:
-    """The (file, group) rows of a labels.csv, with which a run answers this protocol."""
-    return sorted((file, name) for name, (_, files) in chosen.groups.items() for file in files)
+def write_labels(chosen: Protocol, path: str | Path) -> None:
+    """Write the (file, group) rows of a labels.csv, with which a run answers this protocol."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["file", "label"])
+    rows.writerows(sorted((file, name) for name, (_, files) in chosen.groups.items() for file in files))
+    write_text(path, text.getvalue())
 
 
 def _protocol(name: str, groups: Mapping[str, tuple[str, Sequence[str]]]) -> Protocol:

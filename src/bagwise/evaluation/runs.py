@@ -9,7 +9,8 @@ import numpy as np
 
 from bagwise.discovery.imageset import ImageSet, TruthBox
 from bagwise.discovery.runfolder import RunFolder
-from bagwise.evaluation.corloc import CorLoc, boxes_of, corloc_any_class, corloc_per_class, iou
+from bagwise.discovery.store import FeatureStore
+from bagwise.evaluation.corloc import CorLoc, boxes_of, corloc_any_class, corloc_per_class, iou, percent
 from bagwise.evaluation.detection import COUNTS, average_precision, calibration, detection_rate, first_hits
 from bagwise.evaluation.protocols import Protocol, protocol
 
@@ -70,7 +71,7 @@ def evaluate_run(
             "per-class": _corloc_dict(per_class),
             **{key: _corloc_dict(value) for key, value in any_class.items() if value is not None},
         },
-        "detection_rate": _detection_rates([run, *against], truth, known, chosen),
+        "detection_rate": _detection_rates([run, *against], known, chosen),
         "confidence": _confidence(answers, confidence, known, chosen),
     }
 
@@ -121,6 +122,21 @@ def ranked_boxes(run: RunFolder) -> Ranked:
     return {pair: boxes[members] for pair, members in rows.items()}
 
 
+def proposed_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
+    """All proposals of the run's feature store per (file, group), by objectness; empty without a store."""
+    if not (run.store_path / "manifest.json").is_file():
+        return {}
+    store = FeatureStore(run.store_path)
+    ranked: dict[str, np.ndarray] = {}
+    for file in {file for _, files in chosen.groups.values() for file in files}:
+        if file in store:
+            boxes, objectness = store.boxes(file)
+            ranked[file] = boxes[np.argsort(-objectness, kind="stable")]
+    return {
+        (file, name): ranked[file] for name, (_, files) in chosen.groups.items() for file in files if file in ranked
+    }
+
+
 def first_answers(run: RunFolder) -> tuple[Ranked, dict[tuple[str, str], float]]:
     """The answer per (file, label), and the confidence in it."""
     files = run.images["file"].to_pylist()
@@ -159,10 +175,10 @@ def summary(evaluation: Mapping[str, Any]) -> str:
     for name, value in evaluation["corloc"].items():
         mean = value["mean"]
         left = f", {value['unanswered']} unanswered" if value["unanswered"] else ""
-        lines.append(f"CorLoc, {name}: {_percent(mean)}, {mean['hits']} of {mean['of']}{left}")
+        lines.append(f"CorLoc, {name}: {percent(mean)}, {mean['hits']} of {mean['of']}{left}")
     groups = evaluation["corloc"]["per-class"]["groups"]
     width = max(map(len, groups))
-    lines += [f"  {name:<{width}}  {_percent(rate)}, {rate['hits']} of {rate['of']}" for name, rate in groups.items()]
+    lines += [f"  {name:<{width}}  {percent(rate)}, {rate['hits']} of {rate['of']}" for name, rate in groups.items()]
     rates = evaluation["detection_rate"]
     lines.append("detection rate (%) against number of boxes:")
     width = max(map(len, rates["methods"]))
@@ -177,10 +193,6 @@ def summary(evaluation: Mapping[str, Any]) -> str:
         f"Brier score {_number(sure['calibration']['brier'])}"
     )
     return "\n".join(lines)
-
-
-def _percent(rate: Mapping[str, float]) -> str:
-    return f"{100 * rate['value']:.1f} ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
 
 
 def _number(value: float | None) -> str:
@@ -213,21 +225,25 @@ def _corloc_dict(value: CorLoc) -> dict[str, Any]:
 
 
 def _detection_rates(
-    runs: Sequence[RunFolder], truth: ImageSet, known: Mapping[str, Sequence[TruthBox]], chosen: Protocol
+    runs: Sequence[RunFolder], known: Mapping[str, Sequence[TruthBox]], chosen: Protocol
 ) -> dict[str, Any]:
     methods: dict[str, list[float | None]] = {}
     for run in runs:
         ranked = ranked_boxes(run)
-        methods[_method_name(run, methods)] = _curve(ranked, truth_of(run, truth), chosen)
+        methods[_method_name(run, methods)] = _curve(ranked, known, chosen)
+    proposals = proposed_boxes(runs[0], chosen)
+    if proposals:
+        methods["Edge Boxes"] = _curve(proposals, known, chosen, all_kept=True)
     return {"counts": list(COUNTS), "methods": methods}
 
 
-def _curve(ranked: Ranked, known: Mapping[str, Sequence[TruthBox]], chosen: Protocol) -> list[float | None]:
-    """Rates at each count, as far as boxes were kept."""
+def _curve(
+    ranked: Ranked, known: Mapping[str, Sequence[TruthBox]], chosen: Protocol, *, all_kept: bool = False
+) -> list[float | None]:
+    """Rates at each count; None beyond the boxes that were kept, unless there never were more."""
     rates = detection_rate(first_hits(ranked, known, chosen.groups))
-    deepest = max((len(boxes) for boxes in ranked.values()), default=0)
-    reached = [count for count in COUNTS if count <= deepest] or [COUNTS[0]]
-    return [float(rate) if count <= reached[-1] else None for count, rate in zip(COUNTS, rates, strict=True)]
+    deepest = max((len(boxes) for boxes in ranked.values()), default=1)
+    return [float(rate) if all_kept or count <= deepest else None for count, rate in zip(COUNTS, rates, strict=True)]
 
 
 def _method_name(run: RunFolder, taken: Mapping[str, Any]) -> str:

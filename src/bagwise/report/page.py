@@ -9,7 +9,7 @@ import numpy as np
 
 from bagwise.discovery.imageset import TruthBox
 from bagwise.discovery.runfolder import RunFolder
-from bagwise.evaluation.corloc import boxes_of
+from bagwise.evaluation.corloc import boxes_of, percent
 from bagwise.evaluation.kept import kept_evaluation, kept_truth
 from bagwise.progress import track
 from bagwise.report.charts import Line, histogram, line_chart
@@ -101,7 +101,7 @@ def _class_table(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evalua
             f"{np.mean(sure < 0.5):.0%}" if len(sure) else "–",
         ]
         if rates:
-            cells.append(_interval(rates[label]) if label in rates else "–")
+            cells.append(percent(rates[label]) if label in rates else "–")
         rows.append(cells)
     return f'<section id="classes"><h2>Classes</h2>{_table(heads, rows)}</section>'
 
@@ -255,10 +255,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], text: bool = Fal
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f'<div class="scroll"><table{" class=text" if text else ""}>{top}<tbody>{body}</tbody></table></div>'
-
-
-def _interval(rate: Mapping[str, float]) -> str:
-    return f"{100 * rate['value']:.1f} ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:
