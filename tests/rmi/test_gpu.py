@@ -14,7 +14,7 @@ from tests.rmi.test_solvers import make_problem  # noqa: E402
 
 from bagwise import RMISVC, Bags  # noqa: E402
 from bagwise.rmi.solvers import Iterate, sgd  # noqa: E402
-from bagwise.rmi.torch_solver import CudaStepper  # noqa: E402
+from bagwise.rmi.torch_solver import CardData, CudaStepper  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -22,17 +22,22 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 class SmallTiles(CudaStepper):
     """Tiles so small that the little problems here need several in each direction."""
 
-    score_tile = (4, 4, 1)
-    update_tile = (4, 4, 1)
+    score_tile = (4, 8, 1)
+    update_tile = (4, 8, 1)
+
+
+def on_card(problem, start, bound):
+    data = CardData.from_problem(problem, problem.bags.n_features, DEVICE)
+    return SmallTiles(data, problem.loss, problem.intercept, start, bound)
 
 
 def run_both(problem, average_from=5, radius="safe", start=None):
-    """Two passes of nine bags on the CPU and, in the interpreter (a tenth of a second a step), on the card."""
+    """Two passes of six bags on the CPU and, in the interpreter (a tenth of a second a step), on the card."""
     bound = problem.radius(radius)
     start = start or Iterate.zero(problem.targets.shape[1], problem.bags.n_features)
-    passes = np.random.RandomState(0).permutation(24)[:18].reshape(2, 9)
+    passes = np.random.RandomState(0).permutation(24)[:12].reshape(2, 6)
     on_cpu = sgd(problem, start, iter(passes), average_from=average_from, radius=bound)
-    stepper = SmallTiles(problem, start, bound, device=DEVICE)
+    stepper = on_card(problem, start, bound)
     for order in passes:
         stepper.run(order, average_from)
     last, (coef, intercept) = stepper.last(), stepper.sums()
@@ -76,8 +81,8 @@ def test_extreme_scores(shift):
 def test_each_problem_may_visit_bags_of_its_own():
     problem = make_problem(3)
     bound = problem.radius("safe")
-    order = np.array([np.random.RandomState(k).permutation(24)[:9] for k in range(3)])
-    stepper = SmallTiles(problem, Iterate.zero(3, 7), bound, device=DEVICE)
+    order = np.array([np.random.RandomState(k).permutation(24)[:7] for k in range(3)])
+    stepper = on_card(problem, Iterate.zero(3, 7), bound)
     stepper.run(order, average_from=5)
     together = stepper.last()
     for k in range(3):
@@ -88,7 +93,7 @@ def test_each_problem_may_visit_bags_of_its_own():
 def test_sparse_instances_are_refused():
     problem = make_problem(form="csr")
     with pytest.raises(ValueError, match="dense"):
-        CudaStepper(problem, Iterate.zero(1, 7), problem.radius(None), device=DEVICE)
+        CardData.from_problem(problem, 7, DEVICE)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card here")

@@ -130,9 +130,9 @@ def sgd(
 
 def _stepper_for(problem: Problem, device: str) -> Any:
     if device == "cuda":
-        from bagwise.rmi.torch_solver import CudaStepper
+        from bagwise.rmi.torch_solver import stepper_for
 
-        return CudaStepper
+        return stepper_for
     if is_large_map(problem.bags.instances):
         from bagwise.rmi.outofcore import OutOfCoreStepper
 

@@ -6,6 +6,7 @@ is computed from scores are float64. So the answer differs from the CPU's only b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise._optional import require
+from bagwise.rmi.objective import Loss
 from bagwise.rmi.solvers import Iterate, Problem
 
 # Rows of the data begin at multiples of 128 bytes, so that the card reads them in whole lines.
@@ -21,14 +23,54 @@ ALIGNED_BYTES = 128
 STEPS_PER_GRAPH = 100
 
 
+@dataclass
+class CardData:
+    """What the kernels read: tensors on one device."""
+
+    instances: Any  # (n_instances, width) float; width >= n_features, and zero beyond
+    n_features: int
+    offsets: Any  # (n_bags + 1,) int64
+    targets: Any  # (n_bags, n_problems) uint8
+    weight: Any  # (n_bags, n_problems) float64
+    prior: Any = None  # (n_instances,) float64, or none
+
+    @classmethod
+    def from_problem(cls, problem: Problem, n_features: int, device: Any = "cuda") -> CardData:
+        """Copy a problem to a device, block by block; the instances keep their type."""
+        torch, bags = _torch_for(device), problem.bags
+        if sparse.issparse(bags.instances):
+            raise ValueError("device='cuda' takes dense instances: use device='cpu' for sparse ones")
+        width = aligned_width(n_features, bags.dtype.itemsize)
+        dtype = torch.float32 if bags.dtype == np.float32 else torch.float64
+        instances = torch.zeros((bags.n_instances, width), dtype=dtype, device=device)
+        for part, block in problem.blocks():
+            rows = slice(int(bags.offsets[part.start]), int(bags.offsets[part.stop]))
+            instances[rows, :n_features].copy_(torch.from_numpy(np.array(block.instances)))
+
+        def put(array: NDArray) -> Any:
+            return torch.from_numpy(np.array(array)).to(device)
+
+        prior = None if bags.prior is None else put(bags.prior)
+        targets, weight = put(problem.targets.astype(np.uint8)), put(problem.weight)
+        return cls(instances, n_features, put(bags.offsets), targets, weight, prior)
+
+
+def aligned_width(n_features: int, itemsize: int) -> int:
+    """The number of columns, filled up so that each row begins with a line of the card's memory."""
+    per_line = ALIGNED_BYTES // itemsize
+    return -(-n_features // per_line) * per_line
+
+
+def stepper_for(problem: Problem, start: Iterate, radius: NDArray[np.float64]) -> CudaStepper:
+    """Copy a problem to the card and make ready to step on it."""
+    data = CardData.from_problem(problem, start.coef.shape[1])
+    return CudaStepper(data, problem.loss, problem.intercept, start, radius)
+
+
 class CudaStepper:
     """Makes steps on a card; what `DenseStepper` is on the CPU.
 
-    Parameters
-    ----------
-    problem : dense bags, which are copied to the card block by block
-    device : torch device. "cpu" works under Triton's interpreter, for tests.
-    dtype : torch type to keep the instances in; by default their own
+    Data on the CPU works under Triton's interpreter, for tests.
     """
 
     # Rows and columns of the tiles that one program holds at a time, and warps per program.
@@ -36,43 +78,28 @@ class CudaStepper:
     update_tile: tuple[int, int, int] = (32, 128, 4)
 
     def __init__(
-        self, problem: Problem, start: Iterate, radius: NDArray[np.float64], device: Any = "cuda", dtype: Any = None
+        self, data: CardData, loss: Loss, intercept: bool, start: Iterate, radius: NDArray[np.float64]
     ) -> None:
-        torch = require("torch", extra="gpu")
-        require("triton", extra="gpu")
-        if sparse.issparse(problem.bags.instances):
-            raise ValueError("device='cuda' takes dense instances: use device='cpu' for sparse ones")
-        self._device = torch.device(device)
-        if self._device.type == "cuda" and not torch.cuda.is_available():
-            raise ValueError("device='cuda' was asked for, but torch finds no CUDA card here: use device='cpu'")
-        self._torch, self._problem = torch, problem
-        n_problems, self._n_features = start.coef.shape
-        self._instances = self._upload_instances(dtype)
-        bags = problem.bags
-        width = self._instances.shape[1]
-        self._longest = int(bags.sizes.max())
-        self._offsets = self._put(bags.offsets)
-        self._prior = self._put(np.zeros(1) if bags.prior is None else bags.prior)
-        self._targets = self._put(problem.targets.astype(np.uint8))
-        self._weight = self._put(problem.weight)
+        self._device = data.instances.device
+        self._torch = torch = _torch_for(self._device)
+        self._data, self._intercept = data, intercept
+        n_problems, width = len(start.coef), data.instances.shape[1]
+        self._longest = int(data.offsets.diff().max())
+        self._prior = self._zeros(1) if data.prior is None else data.prior
         self._radius = self._put(radius)
-        loss = problem.loss
         self._loss = self._put(np.array([loss.lam, loss.beta, loss.margin, loss.z_threshold]))
         padded = np.zeros((n_problems, width))
-        padded[:, : self._n_features] = start.coef
+        padded[:, : data.n_features] = start.coef
         self._v, self._b = self._put(padded), self._put(start.intercept)
-        low = torch.float64 if self._instances.dtype == torch.float64 else torch.float32
-        self._v_low = self._v.to(low)
+        self._v_low = self._v.to(torch.float64 if data.instances.dtype == torch.float64 else torch.float32)
         self._v_sum, self._b_sum = torch.zeros_like(self._v), torch.zeros_like(self._b)
         self._n_blocks = -(-width // self.update_tile[1])
         self._squares = self._zeros(n_problems, self._n_blocks)
         self._squares[:, 0] = (self._v**2).sum(dim=1)
-        self._scale, self._raw, self._c = (
-            self._zeros(n_problems),
-            self._zeros(n_problems, self._longest),
-            self._zeros(n_problems, self._longest),
-        )
+        self._scale = self._zeros(n_problems)
+        self._raw, self._c = self._zeros(n_problems, self._longest), self._zeros(n_problems, self._longest)
         self._steps = self._started_at = start.steps
+        self._average_from = np.iinfo(np.int64).max
         self._clock = torch.zeros(5, dtype=torch.int64, device=self._device)
         self._order: Any = None
         self._graph: Any = None
@@ -100,7 +127,7 @@ class CudaStepper:
     def last(self) -> Iterate:
         """The last iterate."""
         v, b = self._projected()
-        return Iterate(v.cpu().numpy()[:, : self._n_features].copy(), b.cpu().numpy().copy(), self._steps)
+        return Iterate(v.cpu().numpy()[:, : self._data.n_features].copy(), b.cpu().numpy().copy(), self._steps)
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Sums of the iterates that count for the average: those of past steps, and the last one."""
@@ -108,7 +135,7 @@ class CudaStepper:
         if self._steps > max(self._average_from, self._started_at):
             v, b = self._projected()
             v_sum, b_sum = v_sum + v, b_sum + b
-        return v_sum.cpu().numpy()[:, : self._n_features].copy(), b_sum.cpu().numpy()
+        return v_sum.cpu().numpy()[:, : self._data.n_features].copy(), b_sum.cpu().numpy()
 
     def _projected(self) -> tuple[Any, Any]:
         norm = (self._squares.sum(dim=1) + self._b**2).sqrt()
@@ -118,19 +145,19 @@ class CudaStepper:
     def _step(self, ahead: int) -> None:
         from bagwise.rmi import triton_kernels
 
-        n_problems, width = self._v.shape
+        data, (n_problems, width) = self._data, self._v.shape
         stride = self._order.stride(0) if self._order.ndim == 2 else 0
-        where = (self._instances, self._offsets, self._order)
+        where = (data.instances, data.offsets, self._order)
         rows, columns, warps = self.score_tile
         triton_kernels.scores[(-(-self._longest // rows), n_problems)](
             *where, self._v_low, self._raw, self._clock, ahead, width, self._longest, stride,
             ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
         triton_kernels.coefficients[(n_problems,)](
-            self._raw, self._prior, self._offsets, self._order, self._targets, self._weight, self._radius,
+            self._raw, self._prior, data.offsets, self._order, data.targets, data.weight, self._radius,
             self._b, self._b_sum, self._squares, self._scale, self._c, self._clock, ahead,
             n_problems, self._n_blocks, self._longest, stride, self._loss,
-            HAS_PRIOR=self._problem.bags.prior is not None, INTERCEPT=self._problem.intercept,
+            HAS_PRIOR=data.prior is not None, INTERCEPT=self._intercept,
             BLOCKS=_power_of_two(self._n_blocks), ROWS=min(512, _power_of_two(self._longest)), num_warps=4,
         )  # fmt: skip
         rows, columns, warps = self.update_tile
@@ -164,22 +191,19 @@ class CudaStepper:
         else:
             self._order[..., : order.shape[-1]].copy_(self._torch.from_numpy(order))
 
-    def _upload_instances(self, dtype: Any) -> Any:
-        torch, bags = self._torch, self._problem.bags
-        dtype = dtype or (torch.float32 if bags.dtype == np.float32 else torch.float64)
-        per_line = ALIGNED_BYTES // torch.empty((), dtype=dtype).element_size()
-        width = -(-self._n_features // per_line) * per_line
-        on_card = torch.zeros((bags.n_instances, width), dtype=dtype, device=self._device)
-        for part, block in self._problem.blocks():
-            rows = slice(int(bags.offsets[part.start]), int(bags.offsets[part.stop]))
-            on_card[rows, : self._n_features].copy_(torch.from_numpy(np.array(block.instances)))
-        return on_card
-
     def _put(self, array: NDArray) -> Any:
         return self._torch.from_numpy(np.array(array)).to(self._device)
 
     def _zeros(self, *shape: int) -> Any:
         return self._torch.zeros(shape, dtype=self._torch.float64, device=self._device)
+
+
+def _torch_for(device: Any) -> Any:
+    torch = require("torch", extra="gpu")
+    require("triton", extra="gpu")
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device='cuda' was asked for, but torch finds no CUDA card here: use device='cpu'")
+    return torch
 
 
 def _power_of_two(n: int) -> int:
