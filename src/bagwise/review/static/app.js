@@ -50,6 +50,7 @@ async function show(id) {
   const item = store.items[id];
   current = id;
   detail = undefined;
+  $("stage").setAttribute("aria-busy", true);
   stage.setDrawing(false);
   $("draw").setAttribute("aria-pressed", false);
   list.select(id);
@@ -69,6 +70,7 @@ async function show(id) {
   showDetail(got);
   await loaded;
   if (current !== id) return;
+  $("stage").setAttribute("aria-busy", false);
   candidates.show(detail.candidates, item.width);
   candidates.mark(stage.boxes);
   sessionStorage.setItem("bagwise-current", `${item.file}\n${store.className(item)}`);
@@ -148,6 +150,7 @@ function change(action, boxes, status) {
   const item = store.items[current];
   // Boxes that the model showed and that are not among the kept ones have been passed over.
   const rejected = action === "reopen" ? [] : seen.filter((box) => boxes.every((kept) => overlap(kept, box) < SAME_OBJECT));
+  if (item.status !== OPEN && item.status === status && sameAll(boxes, detail.boxes)) return; // already decided so
   outbox.add({
     item: current,
     path: `/api/items/${current}/decision`,

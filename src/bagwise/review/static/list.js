@@ -64,13 +64,15 @@ export class VirtualList {
         this.rows.delete(id);
       }
     }
+    let place = this.spacer.firstChild; // in the document, too, rows follow the order of the list
     for (const [id, position] of wanted) {
       let row = this.rows.get(id);
       if (!row) {
         row = makeRow(id);
         this.rows.set(id, row);
-        this.spacer.append(row);
       }
+      if (row === place) place = place.nextSibling;
+      else this.spacer.insertBefore(row, place);
       this.fill(row, this.store.items[id], position, flying);
     }
     clearTimeout(this.settled);

@@ -35,7 +35,6 @@ export class Stage {
     this.size = [width, height];
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
     this.cancel();
-    this.stage.setAttribute("aria-busy", "true");
     this.message.hidden = true;
     this.place();
     if (this.picture.getAttribute("src") !== source) {
@@ -53,7 +52,6 @@ export class Stage {
     if (this.picture.getAttribute("src") !== source) return;
     this.picture.classList.remove("loading");
     this.ready = true;
-    this.stage.setAttribute("aria-busy", "false");
   }
 
   setBoxes(boxes, selected = boxes.length === 1 ? 0 : -1) {
