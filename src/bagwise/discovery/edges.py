@@ -80,8 +80,6 @@ class NetworkEdges(_LazyModel):
     """
 
     name = "network"
-    # The network halves its input four times.
-    multiple = 16
 
     def __init__(self, *, threads: int = 1, weights: str | Path = WEIGHTS) -> None:
         super().__init__()
@@ -98,9 +96,10 @@ class NetworkEdges(_LazyModel):
 
     def __call__(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
+        multiple = int(self.model.get_modelmeta().custom_metadata_map["stride"])
         # Mirrored on all sides up to a size that halves evenly, so that the picture's frame is not taken for an edge.
         (top, bottom), (left, right) = (
-            (missing // 2, missing - missing // 2) for missing in (-height % self.multiple, -width % self.multiple)
+            (missing // 2, missing - missing // 2) for missing in (-height % multiple, -width % multiple)
         )
         padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), mode="symmetric")
         edges = self.model.run(None, {"image": padded[None]})[0][0, 0]
