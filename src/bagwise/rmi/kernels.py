@@ -13,6 +13,7 @@ from numba import njit
 # Sums may be reordered (that is what lets them run on vector units); NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 FAR_BELOW = -30.0
+LOW = -6.0
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -20,13 +21,25 @@ def _bag_coefficients(z, positive, beta, margin, z_threshold, c):
     """Write minus the derivative of one bag's loss by each score z into c: the twin of objective.py."""
     m = len(z)
     total = 0.0
+    # Σ log(1 + e) as the logarithm of a product: one call per bag (or per 512 instances, before it overflows).
+    # Where all scores are so low that 1 + e loses the digits of e, the sum is taken again term by term.
+    product = 1.0
     highest = z[0]
     for j in range(m):
         zj = z[j]
         highest = max(highest, zj)
         e = math.exp(-abs(zj))
-        total += max(zj, 0.0) + math.log1p(e)
-        c[j] = 1.0 / (1.0 + e) if zj >= 0 else e / (1.0 + e)
+        product *= 1.0 + e
+        total += max(zj, 0.0)
+        c[j] = (1.0 if zj >= 0 else e) / (1.0 + e)
+        if j % 512 == 511:
+            total += math.log(product)
+            product = 1.0
+    total += math.log(product)
+    if highest < LOW:
+        total = 0.0
+        for j in range(m):
+            total += math.log1p(math.exp(z[j]))
     if positive:
         if highest < FAR_BELOW:
             shifted = 0.0
@@ -49,12 +62,14 @@ def _bag_coefficients(z, positive, beta, margin, z_threshold, c):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _dense_scores(X, first, last, W, b, z):
-    """z[k, j] = W[k]·x_j + b[k]; four rows at a time, so that W is read a quarter as often."""
+    """z[k, j] = W[k]·x_j + b[k]; four rows at a time, so that W is read a quarter as often.
+
+    The last block repeats the last row instead of treating the remainder apart; z has room for three more.
+    """
     n_problems, d = W.shape
-    m = last - first
-    blocks = m // 4 * 4
-    for j in range(0, blocks, 4):
-        x0, x1, x2, x3 = X[first + j], X[first + j + 1], X[first + j + 2], X[first + j + 3]
+    for j in range(0, last - first, 4):
+        row = first + j
+        x0, x1, x2, x3 = X[row], X[min(row + 1, last - 1)], X[min(row + 2, last - 1)], X[min(row + 3, last - 1)]
         for k in range(n_problems):
             w = W[k]
             s0 = s1 = s2 = s3 = 0.0
@@ -64,36 +79,28 @@ def _dense_scores(X, first, last, W, b, z):
                 s2 += w[i] * x2[i]
                 s3 += w[i] * x3[i]
             z[k, j], z[k, j + 1], z[k, j + 2], z[k, j + 3] = s0 + b[k], s1 + b[k], s2 + b[k], s3 + b[k]
-    for j in range(blocks, m):
-        x0 = X[first + j]
-        for k in range(n_problems):
-            w = W[k]
-            s0 = 0.0
-            for i in range(d):
-                s0 += w[i] * x0[i]
-            z[k, j] = s0 + b[k]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _dense_gradient(X, first, last, c, g):
-    """g[k] = Σ_j c[k, j] x_j, four rows at a time."""
+    """g[k] = Σ_j c[k, j] x_j, four rows at a time; c is set to zero beyond the bag, where rows repeat."""
     n_problems, d = g.shape
     m = last - first
-    blocks = m // 4 * 4
-    g[:] = 0.0
-    for j in range(0, blocks, 4):
-        x0, x1, x2, x3 = X[first + j], X[first + j + 1], X[first + j + 2], X[first + j + 3]
+    for k in range(n_problems):
+        for j in range(m, (m + 3) // 4 * 4):
+            c[k, j] = 0.0
+    for j in range(0, m, 4):
+        row = first + j
+        x0, x1, x2, x3 = X[row], X[min(row + 1, last - 1)], X[min(row + 2, last - 1)], X[min(row + 3, last - 1)]
         for k in range(n_problems):
             gk = g[k]
             c0, c1, c2, c3 = c[k, j], c[k, j + 1], c[k, j + 2], c[k, j + 3]
-            for i in range(d):
-                gk[i] += c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
-    for j in range(blocks, m):
-        x0 = X[first + j]
-        for k in range(n_problems):
-            gk, c0 = g[k], c[k, j]
-            for i in range(d):
-                gk[i] += c0 * x0[i]
+            if j == 0:
+                for i in range(d):
+                    gk[i] = c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
+            else:
+                for i in range(d):
+                    gk[i] += c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -111,8 +118,8 @@ def dense_steps(
     longest = 0
     for i in order:
         longest = max(longest, offsets[i + 1] - offsets[i])
-    z = np.empty((n_problems, longest))
-    c = np.empty((n_problems, longest))
+    z = np.empty((n_problems, longest + 3))
+    c = np.empty((n_problems, longest + 3))
     g = np.empty((n_problems, d))
     for i in order:
         step += 1

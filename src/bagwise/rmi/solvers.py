@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float64]
 # Arrays with a few numbers per instance are made for this many instances at a time.
 ROWS_AT_ONCE = 1 << 20
 
+# So many steps are made before Python can hear of Ctrl-C.
+STEPS_AT_ONCE = 5000
+
 
 @dataclass
 class Problem:
@@ -116,6 +119,8 @@ def sgd(
     ``after_pass`` is called with the current iterate at the end of every pass.
     """
     stepper = _stepper_for(problem, device)(problem, start, radius)
+    if after_pass is None and isinstance(stepper, DenseStepper | SparseStepper):
+        passes = _merged(passes)
     for order in passes:
         stepper.run(order, np.iinfo(np.int64).max if average_from is None else average_from)
         if after_pass is not None:
@@ -126,6 +131,18 @@ def sgd(
         return last, last
     coef_sum, intercept_sum = stepper.sums()
     return last, Iterate(coef_sum / averaged, intercept_sum / averaged, last.steps)
+
+
+def _merged(passes: Iterator[NDArray[np.int64]], steps: int = STEPS_AT_ONCE) -> Iterator[NDArray[np.int64]]:
+    """Join short passes: a call of a compiled kernel costs as much as some twenty steps on small bags."""
+    waiting: list[NDArray[np.int64]] = []
+    for order in passes:
+        waiting.append(order)
+        if sum(map(len, waiting)) >= steps:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def _stepper_for(problem: Problem, device: str) -> Any:
