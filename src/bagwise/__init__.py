@@ -1,7 +1,11 @@
 """Multiple-instance learning, and object discovery in photographs with image-level labels."""
 
+from bagwise.bag_space import MIGraphSVC, MiGraphSVC, MIKernelSVC, PPMMKernelSVC
 from bagwise.bags import Bags
+from bagwise.embedded_space.fisher import MiFV, MiFVTransformer
+from bagwise.embedded_space.vlad import MiVLAD, MiVLADTransformer
 from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
+from bagwise.instance_space.svm import MISVC, MiSVC
 from bagwise.persistence import load, save
 from bagwise.preprocessing import InstanceNystroem, InstanceScaler, OnInstances
 from bagwise.rmi import RMISVC
@@ -10,12 +14,22 @@ __version__ = "0.1.0"
 
 __all__ = [
     "EMDD",
+    "MISVC",
     "RMISVC",
     "Bags",
     "DiverseDensity",
     "InstanceNystroem",
     "InstanceScaler",
+    "MIGraphSVC",
+    "MIKernelSVC",
+    "MiFV",
+    "MiFVTransformer",
+    "MiGraphSVC",
+    "MiSVC",
+    "MiVLAD",
+    "MiVLADTransformer",
     "OnInstances",
+    "PPMMKernelSVC",
     "load",
     "save",
 ]

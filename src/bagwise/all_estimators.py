@@ -7,10 +7,26 @@ from bagwise.base import BagClassifier
 
 def classifiers() -> list[type[BagClassifier]]:
     """All bag classifiers that need nothing beyond the default install."""
+    from bagwise.bag_space import MIGraphSVC, MiGraphSVC, MIKernelSVC, PPMMKernelSVC
+    from bagwise.embedded_space.fisher import MiFV
+    from bagwise.embedded_space.vlad import MiVLAD
     from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
+    from bagwise.instance_space.svm import MISVC, MiSVC
     from bagwise.rmi import RMISVC
 
-    return [RMISVC, DiverseDensity, EMDD]
+    return [
+        RMISVC,
+        MiSVC,
+        MISVC,
+        DiverseDensity,
+        EMDD,
+        MIKernelSVC,
+        MiGraphSVC,
+        MIGraphSVC,
+        PPMMKernelSVC,
+        MiFV,
+        MiVLAD,
+    ]
 
 
 def deep_classifiers() -> list[type[BagClassifier]]:
@@ -20,7 +36,22 @@ def deep_classifiers() -> list[type[BagClassifier]]:
 
 def storable_types() -> list[type]:
     """Classes that a model file may hold: the classifiers and the parts they are made of."""
+    from bagwise.embedded_space.fisher import MiFVTransformer
+    from bagwise.embedded_space.mixture import Mixture, Projection
+    from bagwise.embedded_space.vlad import MiVLADTransformer
+    from bagwise.instance_space._kernel_machine import InstanceKernel
     from bagwise.preprocessing import InstanceNystroem, InstanceScaler
     from bagwise.rmi.solvers import Iterate
 
-    return [*classifiers(), *deep_classifiers(), InstanceScaler, InstanceNystroem, Iterate]
+    return [
+        *classifiers(),
+        *deep_classifiers(),
+        InstanceScaler,
+        InstanceNystroem,
+        InstanceKernel,
+        Iterate,
+        MiFVTransformer,
+        MiVLADTransformer,
+        Mixture,
+        Projection,
+    ]

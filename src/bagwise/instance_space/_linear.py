@@ -1,0 +1,80 @@
+"""The linear support vector machine over groups, without a kernel matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bagwise.base import FloatArray
+from bagwise.instance_space._dual import IntArray, Items
+
+PASSES_BETWEEN_CHECKS = 10
+# Items whose dual variable is at its bound and that are further than this beyond the margin sit out until the next
+# check, which looks at all of them again.
+FAR_FROM_MARGIN = 0.3
+
+
+class LinearMachine:
+    """Dual coordinate descent that keeps w from one problem to the next.
+
+    Parameters
+    ----------
+    X : (n_rows, d) array or CSR matrix
+    seed : int
+        Of the order in which rows are visited.
+    """
+
+    def __init__(self, X: Any, seed: int) -> None:
+        from bagwise.instance_space import _linear_kernels
+
+        self._kernels = _linear_kernels
+        self._store = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        self._n_rows = X.shape[0]
+        self.coef = np.zeros(X.shape[1])
+        self._bias = np.zeros(1)
+        self._state = np.uint64(seed)
+        self._norm2 = _linear_kernels.squared_norms(self._store, self._n_rows) + 1
+
+    @property
+    def intercept(self) -> float:
+        return float(self._bias[0])
+
+    def reset(self) -> None:
+        """Go back to w = 0."""
+        self.coef[:] = 0
+        self._bias[0] = 0
+
+    def move(self, rows: IntArray, steps: FloatArray) -> None:
+        self._kernels.add_rows(self._store, rows, steps, self.coef)
+        self._bias[0] += steps.sum()
+
+    def scores(self) -> FloatArray:
+        z = np.empty(self._n_rows)
+        self._kernels.scores(self._store, self.coef, self._bias, z)
+        return z
+
+    def square(self) -> float:
+        """‖w‖² + b²."""
+        return float(self.coef @ self.coef + self._bias[0] ** 2)
+
+    def solve(self, items: Items, tol: float, max_passes: int) -> float:
+        group, sign, used = items.group, items.item_sign, items.used()
+        single = np.diff(items.offsets)[group] == 1
+        norm2 = self._norm2[items.rows]
+        done = 0
+        while True:
+            z = self.scores()
+            objective = items.objective(z, self.square())
+            if items.gap(z, self.square()) <= tol * objective or done >= max_passes:
+                return objective
+            slope = sign * z[items.rows] - 1
+            resting = (items.alpha <= 0) & (slope > FAR_FROM_MARGIN)
+            resting |= single & (items.alpha >= items.cap[group]) & (slope < -FAR_FROM_MARGIN)
+            active = np.flatnonzero(~resting)
+            self._state = self._kernels.passes(
+                self._store, items.rows, group, items.offsets, items.sign, items.cap, norm2,
+                items.alpha, used, slope, active, self.coef, self._bias, PASSES_BETWEEN_CHECKS, np.uint64(self._state),
+            )  # fmt: skip
+            done += PASSES_BETWEEN_CHECKS
