@@ -1,0 +1,7 @@
+"""Methods that compare whole bags: kernels between bags, and nearest neighbours."""
+
+from bagwise.bag_space.graph import MIGraphSVC, MiGraphSVC
+from bagwise.bag_space.ppmm import PPMMKernelSVC
+from bagwise.bag_space.svm import MIKernelSVC
+
+__all__ = ["MIGraphSVC", "MIKernelSVC", "MiGraphSVC", "PPMMKernelSVC"]

@@ -1,0 +1,1 @@
+"""Methods that turn a bag into one vector."""

@@ -1,0 +1,172 @@
+"""Mixtures of Gaussians with diagonal covariance, and the projection that makes instances small enough for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+
+from bagwise.base import FloatArray
+
+ROWS_PER_BLOCK = 1 << 14
+N_STARTS = 3
+# Variances below this share of the data's own would let a component shrink onto a single instance.
+SMALLEST_VARIANCE = 1e-3
+# Beyond this width the covariance matrix is not formed: at most so many directions are sought instead.
+WIDEST_COVARIANCE = 4096
+MOST_DIRECTIONS = 256
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The leading principal directions: (x - mean) @ directions."""
+
+    mean: FloatArray
+    directions: FloatArray
+
+    @classmethod
+    def fit(cls, x: Any, energy: float) -> Projection:
+        """Keep as few directions as hold this share of the variance.
+
+        Parameters
+        ----------
+        x : (n, d) array or CSR matrix
+        energy : float in (0, 1]
+        """
+        n, d = x.shape
+        mean = np.asarray(x.mean(axis=0), dtype=np.float64).ravel()
+        if d > WIDEST_COVARIANCE:
+            values, directions = _leading_directions(x, mean)
+            total = (float(x.multiply(x).sum()) if sparse.issparse(x) else np.einsum("ij,ij->", x, x)) / n - mean @ mean
+        else:
+            product = x.T @ x
+            product = product.toarray() if sparse.issparse(product) else product
+            values, directions = np.linalg.eigh(product.astype(np.float64) / n - np.outer(mean, mean))
+            values, directions = values[::-1], directions[:, ::-1]
+            total = values.sum()
+        values = np.where(values > 1e-10 * max(values[0], 0), values, 0)
+        enough = int(np.searchsorted(np.cumsum(values), energy * total * (1 - 1e-9))) + 1
+        kept = max(min(enough, int(np.count_nonzero(values))), 1)
+        directions = directions[:, :kept]
+        # The sign of a direction is arbitrary; fix it, so that results do not depend on the linear algebra library.
+        largest = directions[np.abs(directions).argmax(axis=0), np.arange(kept)]
+        return cls(mean, directions * np.where(largest < 0, -1.0, 1.0))
+
+    def __call__(self, x: Any) -> FloatArray:
+        """(n, n_directions) projected rows."""
+        return np.asarray(x @ self.directions, dtype=np.float64) - self.mean @ self.directions
+
+
+def _leading_directions(x: Any, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variances and principal directions of wide data, most important first, without centring a copy."""
+    from scipy.sparse.linalg import LinearOperator, svds
+
+    n, d = x.shape
+    centred = LinearOperator(
+        (n, d),
+        matvec=lambda v: x @ v.ravel() - mean @ v.ravel(),
+        rmatvec=lambda u: x.T @ u.ravel() - mean * u.sum(),
+        matmat=lambda v: x @ v - mean @ v,
+        rmatmat=lambda u: x.T @ u - np.outer(mean, u.sum(axis=0)),
+        dtype=np.float64,
+    )
+    k = min(MOST_DIRECTIONS, min(n, d) - 1)
+    _, singular, rows = svds(centred, k=k, v0=np.ones(min(n, d)), return_singular_vectors="vh")
+    order = np.argsort(-singular)
+    return singular[order] ** 2 / n, rows[order].T
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture of Gaussians with diagonal covariance.
+
+    weights : (k,); means, variances : (k, d)
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def fit(
+        cls, x: FloatArray, n_components: int, rng: np.random.RandomState, *, max_iter: int = 100, tol: float = 1e-4
+    ) -> Mixture:
+        """Expectation-maximisation from the clusters of k-means, until the mean log-likelihood rises by less than tol.
+
+        Components that lose all their instances are left out.
+        """
+        floor = SMALLEST_VARIANCE * x.var(axis=0) + 1e-12
+        centres = cluster_centres(x, n_components, rng)
+        mixture = cls._maximise(x, floor, lambda block: _one_hot(nearest(block, centres), len(centres)))
+        before = -np.inf
+        for _ in range(max_iter):
+            seen: list[float] = []
+            mixture = cls._maximise(x, floor, lambda block, now=mixture, seen=seen: now._expect(block, seen))
+            likelihood = sum(seen) / len(x)
+            if likelihood - before < tol:
+                break
+            before = likelihood
+        return mixture
+
+    @classmethod
+    def _maximise(cls, x: FloatArray, floor: FloatArray, posteriors_of: Any) -> Mixture:
+        """The mixture of greatest likelihood for given posteriors, which are asked for a block of rows at a time."""
+        mass: Any = 0.0
+        first: Any = 0.0
+        second: Any = 0.0
+        for start in range(0, len(x), ROWS_PER_BLOCK):
+            block = x[start : start + ROWS_PER_BLOCK]
+            posteriors = posteriors_of(block)
+            mass = mass + posteriors.sum(axis=0)
+            first = first + posteriors.T @ block
+            second = second + posteriors.T @ block**2
+        alive = mass > 1e-8
+        mass, first, second = mass[alive], first[alive], second[alive]
+        means = first / mass[:, None]
+        return cls(mass / mass.sum(), means, np.maximum(second / mass[:, None] - means**2, floor))
+
+    def _expect(self, block: FloatArray, seen: list[float]) -> FloatArray:
+        joint = self.log_joint(block)
+        evidence = logsumexp(joint, axis=1)
+        seen.append(float(evidence.sum()))
+        return np.exp(joint - evidence[:, None])
+
+    def log_joint(self, x: FloatArray) -> FloatArray:
+        """(n, k) log of the weight times the density of each component."""
+        precision = 1 / self.variances
+        square = x**2 @ precision.T - 2 * x @ (self.means * precision).T + (self.means**2 * precision).sum(axis=1)
+        constant = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances).sum(axis=1)
+        return constant - 0.5 * square
+
+    def posteriors(self, x: FloatArray) -> FloatArray:
+        """(n, k) probability of each component given the row."""
+        joint = self.log_joint(x)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+def cluster_centres(x: FloatArray, n_clusters: int, rng: np.random.RandomState) -> FloatArray:
+    """(k, d) centres of k-means; fewer where there are fewer different rows."""
+    from sklearn.cluster import KMeans
+
+    # The starts are drawn by row number: in an order of their own, rows give the same centres in whatever order
+    # they come. Nothing hangs on the weights of the columns, as long as different rows get different sums.
+    key = x @ np.cos(np.arange(x.shape[1]))
+    x = x[np.argsort(key, kind="stable")]
+    distinct = 1 + np.count_nonzero(np.any(x[1:] != x[:-1], axis=1))
+    k = min(n_clusters, distinct)
+    seed = rng.randint(np.iinfo(np.int32).max)
+    if k == 1:
+        return x.mean(axis=0, keepdims=True)
+    return KMeans(k, n_init=N_STARTS, random_state=seed).fit(x).cluster_centers_
+
+
+def nearest(x: FloatArray, centres: FloatArray) -> np.ndarray:
+    """(n,) index of the nearest centre of each row."""
+    return ((centres**2).sum(axis=1) - 2 * x @ centres.T).argmin(axis=1)
+
+
+def _one_hot(codes: np.ndarray, n: int) -> FloatArray:
+    return (codes[:, None] == np.arange(n)).astype(np.float64)
