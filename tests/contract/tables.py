@@ -29,11 +29,9 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     },
     "MiSVC": {
         "check_sample_weight_equivalence_on_dense_data": UNWEIGHTED_SCALING,
-        "check_sample_weight_equivalence_on_sparse_data": UNWEIGHTED_SCALING,
     },
     "MISVC": {
         "check_sample_weight_equivalence_on_dense_data": UNWEIGHTED_SCALING,
-        "check_sample_weight_equivalence_on_sparse_data": UNWEIGHTED_SCALING,
     },
     "DiverseDensity": {
         "check_sample_weight_equivalence_on_dense_data": UNWEIGHTED_SCALING,
