@@ -1,8 +1,6 @@
 """The two CorLoc definitions against a second, plain implementation, and against a count by hand."""
 
-import os
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +9,6 @@ from hypothesis import strategies as st
 
 from bagwise.discovery.imageset import TruthBox
 from bagwise.evaluation.corloc import corloc_any_class, corloc_per_class, iou
-
-DATA = Path(os.environ.get("BAGWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
 
 # The second implementation works in PASCAL's own terms: one-based corners, both ends inside the box.
 
@@ -156,11 +151,9 @@ def test_nothing_to_evaluate_is_said():
         corloc_any_class({}, {"i": [TruthBox("a", (0, 0, 1, 1), difficult=True)]}, hard=False)
 
 
-def test_voc07_by_hand():
+def test_voc07_by_hand(data):
     """The middle half of every picture as the answer, counted straight from the XML in whole pixels."""
-    root = DATA / "voc07"
-    if not (root / "Annotations").is_dir():
-        pytest.skip("VOC2007 is not in the folder named by BAGWISE_DATA")
+    root = data / "voc07"
     names = (root / "ImageSets" / "Main" / "train.txt").read_text().split()[:600]
     by_hand = per_class_hits = per_class_asked = 0
     truth, answers, class_answers, groups = {}, {}, {}, {}

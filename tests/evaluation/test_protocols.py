@@ -1,15 +1,11 @@
 """The protocols count the images and groups that the papers describe."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from bagwise.discovery.imageset import TruthBox
 from bagwise.discovery.sources import read_source
 from bagwise.evaluation.protocols import class_views, protocol, write_labels
 
-DATA = Path(os.environ.get("BAGWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 BOX = (0.0, 0.0, 9.0, 9.0)
 
 
@@ -86,11 +82,9 @@ def test_views_need_viewpoints(tmp_path):
         protocol("voc07-6x2", TRUTH, lists=tmp_path)
 
 
-def test_voc07_train_has_the_counts_of_its_own_lists():
+def test_voc07_train_has_the_counts_of_its_own_lists(data):
     """ImageSets/Main names, per class, the images with an object that is not difficult: 1 in the second column."""
-    root = DATA / "voc07"
-    if not root.is_dir():
-        pytest.skip("VOC2007 is not in the folder named by BAGWISE_DATA")
+    root = data / "voc07"
     truth = read_source(root, split="train").truth
     assert truth is not None
     chosen = protocol("classes", truth)
@@ -101,11 +95,8 @@ def test_voc07_train_has_the_counts_of_its_own_lists():
         assert len(files) == clear
 
 
-def test_voc06_views_are_read():
-    root = DATA / "voc06-sample"
-    if not root.is_dir():
-        pytest.skip("the VOC2006 sample is not in the folder named by BAGWISE_DATA")
-    truth = read_source(root).truth
+def test_voc06_views_are_read(data):
+    truth = read_source(data / "voc06-sample").truth
     assert truth is not None
     chosen = class_views("pascal06-all", truth, more_than=0)
     assert chosen.groups["cow Right"][1][0] == "PNGImages/000037.png"

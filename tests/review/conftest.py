@@ -1,6 +1,5 @@
-"""A server in its own process, and a real browser."""
+"""A server in its own process, and pages in a real browser."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,6 @@ pytest.importorskip("starlette", reason="the review page needs bagwise[review]")
 from tests.review.support import ServerInProcess, ServerInThread, paint_all, write_run
 
 from bagwise.discovery.runfolder import RunFolder
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -70,17 +58,6 @@ def process(small_run: RunFolder) -> Iterator[ServerInProcess]:
     server = ServerInProcess(small_run)
     yield server
     server.kill()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
