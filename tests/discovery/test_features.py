@@ -9,7 +9,7 @@ pytest.importorskip("PIL")
 from onnx import TensorProto, helper, numpy_helper
 
 from bagwise.discovery.backbones import open_backbone
-from bagwise.discovery.features import CropFeatures, RoiFeatures, quadrant_weights
+from bagwise.discovery.features import CONTRAST, CropFeatures, RoiFeatures, quadrant_weights, ring_weights
 from bagwise.discovery.reduction import Reduction, principal_axes
 
 
@@ -62,43 +62,70 @@ def test_weights_sum_to_one_for_the_tiniest_boxes():
     np.testing.assert_allclose(weights.sum(axis=2), 1, rtol=1e-5)
 
 
+def test_ring_by_counting():
+    width, height, rows, columns = 60, 40, 4, 5
+    boxes = np.array([[20, 10, 40, 30], [0, 0, 30, 40], [0, 0, 60, 40]], np.float32)
+    weights, seen = ring_weights(boxes, (width, height), (rows, columns))
+    assert seen.tolist() == [True, True, False]
+    assert (weights[2] == 0).all()
+    x, y = (np.arange(1200) + 0.5) / 1200 * width, (np.arange(800) + 0.5) / 800 * height
+    for n, (x1, y1, x2, y2) in enumerate(boxes[:2]):
+        dx, dy = (x2 - x1) / 4, (y2 - y1) / 4
+        outer = ((y >= y1 - dy) & (y < y2 + dy))[:, None] & ((x >= x1 - dx) & (x < x2 + dx))
+        inner = ((y >= y1) & (y < y2))[:, None] & ((x >= x1) & (x < x2))
+        counted = (outer & ~inner).reshape(rows, 200, columns, 240).sum(axis=(1, 3)).ravel()
+        np.testing.assert_allclose(weights[n], counted / counted.sum(), atol=1e-5)
+
+
 def test_roi_averages(network):
     features = RoiFeatures(network("map"))
     image = np.random.default_rng(1).integers(0, 256, (64, 96, 3), dtype=np.uint8)
-    map = features.map(image)
-    whole = features.raw(image, np.array([[0, 0, 96, 64]], np.float32))
-    np.testing.assert_allclose(whole[0].mean(axis=0), map.mean(axis=(1, 2)), rtol=1e-4, atol=1e-5)
+    map = features.prepare(image, random_boxes(1, 96, 64))
     rows, columns = map.shape[1:]
-    cell = np.array([[0, 0, 96 / columns, 64 / rows]], np.float32)
-    np.testing.assert_allclose(features.raw(image, cell)[0], np.tile(map[:, 0, 0], (4, 1)), rtol=1e-4, atol=1e-5)
+    boxes = np.array([[0, 0, 96, 64], [0, 0, 96 / columns, 64 / rows]], np.float32)
+    whole, cell = features.averages(map, (96, 64), boxes, np.array([0, 1]))
+    np.testing.assert_allclose(whole.mean(axis=0), map.mean(axis=(1, 2)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(cell, np.tile(map[:, 0, 0], (4, 1)), rtol=1e-4, atol=1e-5)
 
 
-def test_reduction_before_pooling_equals_reduction_after(network):
-    plain = RoiFeatures(network("map"))
+def test_vectors_by_the_definition(network):
+    """z-scored channels, whole box beside its quarters, principal components, unit length, less the surroundings."""
+    features = RoiFeatures(network("map"))
     image = np.random.default_rng(1).integers(0, 256, (64, 96, 3), dtype=np.uint8)
     boxes = random_boxes(40, 96, 64)
-    raw = plain.raw(image, boxes)
-    reduction = Reduction.fit(raw, n_components=8)
-    # By the definition: z-score channels, whole box beside its quarters, principal components, unit length.
-    rows = raw.reshape(-1, 6).astype(float)
-    z = (raw - rows.mean(axis=0)) / rows.std(axis=0)
+    map = features.prepare(image, boxes)
+    with pytest.raises(ValueError, match="no reduction yet"):
+        features.finish(map, (96, 64), boxes)
+    quarters = features.averages(map, (96, 64), boxes, np.arange(40))
+    features.reduction = Reduction.fit(quarters, n_components=8)
+
+    rows = quarters.reshape(-1, 6).astype(float)
+    weights, seen = ring_weights(boxes, (96, 64), map.shape[1:])
+    ring = np.where(seen[:, None], weights @ map.reshape(6, -1).T, 0)
+    z, around = ((part - rows.mean(axis=0)) / rows.std(axis=0) for part in (quarters, ring))
     z = np.concatenate([z.mean(axis=1, keepdims=True), z], axis=1).reshape(40, -1)
-    z -= z.mean(axis=0)
-    expected = z @ np.linalg.svd(z, full_matrices=False)[2][:8].T
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = RoiFeatures(plain.backbone, reduction).extract(image, boxes)
+    around = np.tile(around, 5) - z.mean(axis=0)
+    z = z - z.mean(axis=0)
+    # The axes' signs are arbitrary: products of vectors are not.
+    axes = np.linalg.svd(z, full_matrices=False)[2][:8]
+    z, around = z @ axes.T, around @ axes.T
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    around /= np.linalg.norm(around, axis=1, keepdims=True)
+    expected = z - CONTRAST * around * seen[:, None]
+    found = features.finish(map, (96, 64), boxes)
     assert found.shape == (40, 8)
-    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=2e-3)
-    np.testing.assert_allclose(reduction.finish(reduction.narrow(raw)), found, atol=1e-4)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=5e-3)
 
 
 def test_reduction_survives_disk_and_small_samples(tmp_path):
     sample = np.random.default_rng(0).normal(size=(3, 4, 10)).astype(np.float32)
     reduction = Reduction.fit(sample, n_components=100)
     assert reduction.columns.shape[2] == 3  # never more columns than boxes
+    narrow = reduction.narrow(sample)
+    alike = np.repeat(narrow[:, :1], 4, axis=1)
+    np.testing.assert_allclose(reduction.finish_alike(narrow[:, 0]), reduction.finish(alike), atol=1e-4)
     reduction.save(tmp_path / "r.npz")
     again = Reduction.load(tmp_path / "r.npz")
-    narrow = reduction.narrow(sample)
     np.testing.assert_array_equal(again.finish(again.narrow(sample)), reduction.finish(narrow))
     (tmp_path / "r.npz").write_bytes(b"damaged")
     with pytest.raises(ValueError, match=r"r\.npz is damaged"):
@@ -119,20 +146,22 @@ def test_crops(network):
     image = np.random.default_rng(1).integers(0, 256, (64, 96, 3), dtype=np.uint8)
     boxes = np.array([[0, 0, 96, 64], [10, 10, 10.5, 10.5], [5.5, 3, 40, 60]], np.float32)
     features = CropFeatures(network("vector"))
-    vectors = features.extract(image, boxes)
+    vectors = features.prepare(image, boxes)
     assert vectors.shape == (3, 6)
     one = image[10:11, 10:11].repeat(224, 0).repeat(224, 1)
     np.testing.assert_allclose(vectors[1], network("vector").run(one[None])[0], rtol=1e-4, atol=1e-5)
-    maps = CropFeatures(network("map")).extract(image, boxes)
+    maps = CropFeatures(network("map")).prepare(image, boxes)
     np.testing.assert_allclose(maps, vectors, rtol=1e-3, atol=1e-4)
+    plain = features.finish(vectors, (96, 64), boxes)
+    np.testing.assert_allclose(plain, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), rtol=1e-5)
     many = random_boxes(70, 96, 64)
-    reduction = Reduction.fit(features.raw(image, many), 4)
-    reduced = CropFeatures(network("vector"), reduction).extract(image, many)
+    prepared = features.prepare(image, many)
+    features.reduction = Reduction.fit(features.averages(prepared, (96, 64), many, np.arange(70)), 4)
+    reduced = features.finish(prepared, (96, 64), many)
     assert reduced.shape == (70, 4)
     np.testing.assert_allclose(np.linalg.norm(reduced, axis=1), 1, rtol=1e-5)
 
 
 def test_a_vector_layer_needs_crops(network):
-    image = np.zeros((64, 96, 3), np.uint8)
     with pytest.raises(ValueError, match="--crop"):
-        RoiFeatures(network("vector")).raw(image, random_boxes(2, 96, 64))
+        RoiFeatures(network("vector")).prepare(np.zeros((64, 96, 3), np.uint8), random_boxes(2, 96, 64))

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from bagwise._optional import require
-
-from .atomic import replacing
+from bagwise.atomic import replacing
 
 LARGEST_SIDE = 1000  # pixels that the network sees, whatever the shape of the photograph
 DEFAULT_FILE = "efficientnet-lite0-1.onnx"

@@ -2,6 +2,12 @@
 
 `RoiFeatures` runs the network once over the whole photograph and averages its map inside each box;
 `CropFeatures` warps every box to the network's input and runs it on each, as R-CNN and the paper did.
+
+Both work in two halves: ``prepare`` runs the network, ``finish`` makes the vectors. Between them the reduction can be
+learnt from the ``averages`` of a sample.
+
+The vector of a box is what is inside minus a share of what is around it. A box on a part of an object has more of the
+object around it, so what counts for the box counts against it there: the whole scores higher than its parts.
 """
 
 from typing import Protocol
@@ -9,27 +15,35 @@ from typing import Protocol
 import numpy as np
 
 from .backbones import Backbone, resize
-from .reduction import Reduction
+from .boxes import areas
+from .reduction import Reduction, unit
 
 CROP_SIDE = 224  # for networks that take any size
 CROPS_PER_CALL = 32
+RING_SHARE = 0.25  # the ring around a box is this share of its width and height on each side
+CONTRAST = 0.25  # how much of the surroundings is taken off
+SMALLEST_RING = 0.02  # of the box's area; less is left of it where the box fills the photograph
+
+Size = tuple[int, int]
 
 
 class Features(Protocol):
-    """What turns boxes into vectors."""
+    """What turns boxes into vectors. ``size`` is (width, height) of the photograph in pixels."""
 
-    @property
-    def backbone(self) -> Backbone:
-        """The network behind it."""
+    backbone: Backbone
+    reduction: Reduction | None
 
-    def raw(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        """float32 (n, parts, channels): averages of the parts of each box."""
+    def prepare(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """What the network says of a photograph (height, width, 3) and its boxes (n, 4)."""
 
-    def extract(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        """float32 (n, d): the vectors that learning uses."""
+    def averages(self, prepared: np.ndarray, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Plain averages of channels over the parts of some of the boxes, float32 (n, parts, channels)."""
+
+    def finish(self, prepared: np.ndarray, size: Size, boxes: np.ndarray) -> np.ndarray:
+        """The vectors that learning uses, float32 (n, d)."""
 
 
-def quadrant_weights(boxes: np.ndarray, size: tuple[int, int], cells: tuple[int, int]) -> np.ndarray:
+def quadrant_weights(boxes: np.ndarray, size: Size, cells: tuple[int, int]) -> np.ndarray:
     """How much each cell of a map weighs in the average over each quarter of each box.
 
     A cell that the quarter covers in part weighs in proportion, so a small move of a box is a small change of its
@@ -66,23 +80,48 @@ def _overlap(low: np.ndarray, high: np.ndarray, length: int, cells: int) -> np.n
     return inside / inside.sum(axis=1, keepdims=True)
 
 
+def ring_weights(boxes: np.ndarray, size: Size, cells: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """How much each cell weighs in the average over the ring around each box.
+
+    Parameters
+    ----------
+    boxes, size, cells
+        As for `quadrant_weights`.
+
+    Returns
+    -------
+    weights : float32 array (n, rows * columns)
+        Rows sum to one.
+    seen : bool array (n,)
+        False where the box fills the photograph, so that there is no ring; its weights are zero.
+    """
+    margin = RING_SHARE * (boxes[:, 2:] - boxes[:, :2])
+    outer = np.hstack([boxes[:, :2] - margin, boxes[:, 2:] + margin]).clip(0, np.array(size * 2))
+    inner_area, outer_area = areas(boxes)[:, None], areas(outer)[:, None]
+    seen = outer_area - inner_area > SMALLEST_RING * inner_area
+    inside, around = (quadrant_weights(b, size, cells).mean(axis=0) for b in (boxes, outer))
+    ring = (around * outer_area - inside * inner_area) / np.where(seen, outer_area - inner_area, 1)
+    # Rounding may leave a cell that is wholly inside slightly below zero.
+    return np.where(seen, np.maximum(ring, 0), 0).astype(np.float32), seen[:, 0]
+
+
 class RoiFeatures:
-    """One pass over the photograph, then the map's average over the quarters of each box.
+    """One pass over the photograph, then the map's averages over the quarters of each box and the ring around it.
 
     Parameters
     ----------
     backbone : Backbone
         Cut at a layer that gives maps.
     reduction : Reduction, optional
-        How averages become the final vectors; without it ``extract`` gives the plain averages.
+        Needed by ``finish``.
     """
 
     def __init__(self, backbone: Backbone, reduction: Reduction | None = None) -> None:
         self.backbone = backbone
         self.reduction = reduction
 
-    def map(self, image: np.ndarray) -> np.ndarray:
-        """The network's map of a photograph, float32 (channels, rows, columns)."""
+    def prepare(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """The network's map, float32 (channels, rows, columns)."""
         output = self.backbone.run(self.backbone.preprocess(image)[None])
         if output.ndim != 4:
             raise ValueError(
@@ -91,25 +130,32 @@ class RoiFeatures:
             )
         return output[0]
 
-    def raw(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        return self.pool(self.map(image), image.shape, boxes)
+    def averages(self, prepared: np.ndarray, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        channels, *cells = prepared.shape
+        return _quarters(prepared.reshape(channels, -1).T, size, (cells[0], cells[1]), boxes[rows])
 
-    def pool(self, map: np.ndarray, shape: tuple[int, ...], boxes: np.ndarray) -> np.ndarray:
-        """Averages of a map over the quarters of boxes, float32 (n, 4, channels)."""
-        channels, rows, columns = map.shape
-        weights = quadrant_weights(boxes, (shape[1], shape[0]), (rows, columns))
-        cells = np.ascontiguousarray(map.reshape(channels, -1).T)
-        averages = weights.reshape(-1, rows * columns) @ cells
-        return averages.reshape(4, len(boxes), channels).transpose(1, 0, 2)
+    def finish(self, prepared: np.ndarray, size: Size, boxes: np.ndarray) -> np.ndarray:
+        inside, around = self.inside_and_around(prepared, size, boxes)
+        return inside - CONTRAST * around
 
-    def extract(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        map = self.map(image)
+    def inside_and_around(self, prepared: np.ndarray, size: Size, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unit vectors of what is in each box and of what is around it, both (n, d); zero where nothing is."""
         if self.reduction is None:
-            return np.ascontiguousarray(self.pool(map, image.shape, boxes)).reshape(len(boxes), -1)
+            raise ValueError("the features have no reduction yet: fit one on the averages of a sample of boxes")
         # Averaging and projecting are both linear: projecting the few cells first is cheaper.
-        narrow = self.reduction.narrow(map.reshape(len(map), -1).T)
-        narrow_map = narrow.T.reshape(-1, *map.shape[1:])
-        return self.reduction.finish(self.pool(narrow_map, image.shape, boxes))
+        channels, *cells = prepared.shape
+        grid = (cells[0], cells[1])
+        narrow = self.reduction.narrow(prepared.reshape(channels, -1).T)
+        ring, seen = ring_weights(boxes, size, grid)
+        around = np.where(seen[:, None], self.reduction.finish_alike(ring @ narrow), 0)
+        return self.reduction.finish(_quarters(narrow, size, grid, boxes)), around
+
+
+def _quarters(map: np.ndarray, size: Size, cells: tuple[int, int], boxes: np.ndarray) -> np.ndarray:
+    """Averages over the quarters of boxes of a map given as one row per cell: (n, 4, channels)."""
+    weights = quadrant_weights(boxes, size, cells)
+    averages = weights.reshape(-1, weights.shape[2]) @ map
+    return averages.reshape(4, len(boxes), -1).transpose(1, 0, 2)
 
 
 class CropFeatures:
@@ -120,26 +166,30 @@ class CropFeatures:
     backbone : Backbone
         Maps are averaged to one vector.
     reduction : Reduction, optional
+        Without it the vectors are the network's own, of unit length.
     """
 
     def __init__(self, backbone: Backbone, reduction: Reduction | None = None) -> None:
         self.backbone = backbone
         self.reduction = reduction
 
-    def raw(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    def prepare(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """The network's vectors, float32 (n, channels)."""
         rows, columns = self.backbone.size or (CROP_SIDE, CROP_SIDE)
-        parts = []
+        vectors = []
         for start in range(0, len(boxes), CROPS_PER_CALL):
             crops = [resize(_cut(image, box), rows, columns) for box in boxes[start : start + CROPS_PER_CALL]]
             output = self.backbone.run(np.stack(crops))
-            parts.append(output.mean(axis=(2, 3)) if output.ndim == 4 else output)
-        return np.concatenate(parts)[:, None, :]
+            vectors.append(output.mean(axis=(2, 3)) if output.ndim == 4 else output)
+        return np.concatenate(vectors)
 
-    def extract(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        raw = self.raw(image, boxes)
+    def averages(self, prepared: np.ndarray, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return prepared[rows, None, :]
+
+    def finish(self, prepared: np.ndarray, size: Size, boxes: np.ndarray) -> np.ndarray:
         if self.reduction is None:
-            return raw.reshape(len(boxes), -1)
-        return self.reduction.finish(self.reduction.narrow(raw))
+            return unit(prepared)
+        return self.reduction.finish(self.reduction.narrow(prepared)[:, None, :])
 
 
 def _cut(image: np.ndarray, box: np.ndarray) -> np.ndarray:

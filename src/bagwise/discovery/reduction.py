@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .atomic import replacing
+from bagwise.atomic import replacing
 
 NARROW_CHANNELS = 320
 SMALLEST_DEVIATION = 1e-3  # of a channel that (almost) never fires
@@ -42,6 +42,7 @@ class Reduction:
         Parameters
         ----------
         sample : float32 array (n, parts, channels)
+            Averages over the parts of each box.
         n_components : int
             Columns wanted; there are never more than boxes in the sample, or columns before.
         """
@@ -49,10 +50,8 @@ class Reduction:
         rows = sample.reshape(-1, width)
         mean = rows.mean(axis=0, dtype=np.float64)
         deviation = np.maximum(rows.std(axis=0, dtype=np.float64), SMALLEST_DEVIATION)
-        basis = principal_axes((rows - mean) / deviation, NARROW_CHANNELS)
-        channels = basis / deviation[:, None]
-        narrow = (rows - mean).reshape(n, parts, width) @ channels
-        columns = _with_whole(narrow).reshape(n, -1)
+        channels = principal_axes((rows - mean) / deviation, NARROW_CHANNELS) / deviation[:, None]
+        columns = _with_whole((sample - mean) @ channels).reshape(n, -1)
         offset = columns.mean(axis=0)
         axes = principal_axes(columns - offset, n_components)
         # The whole box's average is the mean of its parts, so its weights can be handed to the parts.
@@ -66,12 +65,13 @@ class Reduction:
         return (rows - self.mean) @ self.channels
 
     def finish(self, parts: np.ndarray) -> np.ndarray:
-        """Final vectors: narrowed averages float32 (n, parts, k) to (n, d), of unit length."""
-        n = len(parts)
+        """Final vectors of unit length, float32 (n, d), from averages of narrowed channels (n, parts, k)."""
         columns = self.columns.reshape(-1, self.columns.shape[2])
-        vectors = np.ascontiguousarray(parts).reshape(n, -1) @ columns - self.offset
-        length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.maximum(length, np.finfo(np.float32).tiny)
+        return unit(np.ascontiguousarray(parts).reshape(len(parts), -1) @ columns - self.offset)
+
+    def finish_alike(self, average: np.ndarray) -> np.ndarray:
+        """The same for boxes whose parts all have one average (n, k)."""
+        return unit(average @ self.columns.sum(axis=0) - self.offset)
 
     def save(self, path: Path) -> None:
         """Write to a .npz file, atomically."""
@@ -100,3 +100,9 @@ def principal_axes(rows: np.ndarray, count: int) -> np.ndarray:
 def _with_whole(parts: np.ndarray) -> np.ndarray:
     """(n, parts, k) with the mean of the parts put first, where there is more than one."""
     return parts if parts.shape[1] == 1 else np.concatenate([parts.mean(axis=1, keepdims=True), parts], axis=1)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Rows divided by their length; rows of zeros stay."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(length, np.finfo(np.float32).tiny)

@@ -27,9 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bagwise.atomic import write_text
 from bagwise.bags import Bags
-
-from .atomic import write_text
 
 FORMAT = 1
 IMAGES_PER_SHARD = 64

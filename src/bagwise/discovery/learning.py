@@ -1,0 +1,211 @@
+"""One model per class, learnt from photographs that show it and photographs that do not.
+
+No box enters here: a photograph is a bag, its boxes are the instances, and all that is known is which bags hold the
+class. Objectness enters as a prior, ``z = w·x + weight * (log objectness - mean)``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+import bagwise
+from bagwise.bags import Bags
+from bagwise.base import InstanceScorer
+
+from .imageset import ImageSet
+from .store import FeatureStore
+
+RMI = "RMISVC"
+OBJECTNESS_ALONE = "edge-boxes"
+FOLDS = 3
+FEWEST_NEGATIVES = 200  # when the class itself has fewer photographs
+MOST_BAGS = 1000  # of each kind, so that memory stays bounded; more add nothing that could be measured
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How classes are learnt.
+
+    Attributes
+    ----------
+    method : str
+        A classifier of the library that scores instances, or "edge-boxes" for objectness alone.
+    prior_weight : float
+        Weight of objectness against appearance; used by methods that take a prior.
+    lam, beta, margin, steps, average, sampling, radius
+        Parameters of RMI-SVM.
+    seed : int
+    """
+
+    method: str = RMI
+    prior_weight: float = 2.0
+    lam: float = 0.003
+    beta: float = 5.0
+    margin: float = 1.2
+    steps: int = 8000
+    average: bool = True
+    sampling: str = "shuffle"
+    radius: str = "pegasos"
+    seed: int = 0
+
+
+def _rmi(recipe: Recipe) -> InstanceScorer:
+    return bagwise.RMISVC(
+        recipe.lam,
+        recipe.beta,
+        recipe.margin,
+        max_steps=recipe.steps,
+        average=recipe.average,
+        sampling=recipe.sampling,
+        radius=recipe.radius,
+        scaling=None,
+        random_state=recipe.seed,
+    )
+
+
+def make_model(recipe: Recipe) -> InstanceScorer:
+    """An unfitted classifier: RMI-SVM by the recipe, or any other instance scorer of the library with its defaults."""
+    if recipe.method == RMI:
+        return _rmi(recipe)
+    kind = instance_scorers()[recipe.method]
+    options: dict[str, Any] = {"scaling": None, "random_state": recipe.seed}
+    known = kind().get_params(deep=False)
+    return kind(**{name: value for name, value in options.items() if name in known})
+
+
+def instance_scorers() -> dict[str, type[InstanceScorer]]:
+    """The library's classifiers that score instances, by name."""
+    from bagwise.all_estimators import classifiers
+
+    return {kind.__name__: kind for kind in classifiers() if issubclass(kind, InstanceScorer)}
+
+
+def check_method(method: str) -> None:
+    """Say which methods there are when this is none of them."""
+    known = [*instance_scorers(), OBJECTNESS_ALONE]
+    if method not in known:
+        raise ValueError(f"unknown method {method!r}: use one of {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """From a box's score to the probability that a photograph with such a best box shows the class."""
+
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        return expit(self.slope * scores + self.intercept)
+
+    @classmethod
+    def fit(cls, best_scores: np.ndarray, shown: np.ndarray) -> "Calibration":
+        """Logistic regression on the best scores of photographs that the models had not seen."""
+        spread = float(best_scores.std())
+        if shown.all() or not shown.any() or spread == 0:
+            return cls()
+        fitted = LogisticRegression(C=100.0).fit(best_scores[:, None] / spread, shown)
+        slope = max(float(fitted.coef_[0, 0]) / spread, 0.0)
+        return cls(slope, float(fitted.intercept_[0]))
+
+
+class Objectness:
+    """The prior of boxes: how much likelier than usual a box is to hold some object, whatever its class."""
+
+    def __init__(self, mean: float, weight: float) -> None:
+        self.mean = mean
+        self.weight = weight
+
+    @classmethod
+    def of_store(cls, store: FeatureStore, files: Sequence[str], weight: float) -> "Objectness":
+        total = count = 0.0
+        for file in files:
+            objectness = store.boxes(file)[1]
+            total += float(np.log(objectness.astype(np.float64)).sum())
+            count += len(objectness)
+        return cls(total / count, weight)
+
+    def __call__(self, objectness: np.ndarray) -> np.ndarray:
+        return self.weight * (np.log(objectness.astype(np.float64)) - self.mean)
+
+
+@dataclass(frozen=True)
+class ClassModel:
+    """What was learnt of a class.
+
+    Attributes
+    ----------
+    label : str
+    model : InstanceScorer or None
+        None where there was nothing to learn from, or the method is objectness alone.
+    calibration : Calibration
+    prior : Objectness
+    """
+
+    label: str
+    model: InstanceScorer | None
+    calibration: Calibration
+    prior: Objectness
+
+    def scores(self, bags: Bags) -> np.ndarray:
+        """Score of every box, (n_instances,); the bags carry the prior."""
+        if self.model is None:
+            assert bags.prior is not None
+            return bags.prior
+        return self.model.instance_scores(bags)
+
+
+def bags_of(store: FeatureStore, files: Sequence[str], prior: Objectness) -> Bags:
+    """The photographs as bags of boxes with their objectness as prior."""
+    return store.bags(files, [prior(store.boxes(file)[1]) for file in files])
+
+
+def examples(images: ImageSet, store: FeatureStore, label: str, seed: int) -> tuple[list[str], list[str]]:
+    """Photographs that show the class, and drawn ones that do not; those that may show it are in neither."""
+    shown, absent = [], []
+    for file, labels, unsure in zip(images.files, images.labels, images.unsure):
+        if file in store:
+            if label in labels:
+                shown.append(file)
+            elif label not in unsure:
+                absent.append(file)
+    rng = np.random.default_rng([seed, *label.encode()])
+    wanted = min(len(absent), MOST_BAGS, max(len(shown), FEWEST_NEGATIVES))
+    return _draw(shown, MOST_BAGS, rng), _draw(absent, wanted, rng)
+
+
+def _draw(files: list[str], count: int, rng: np.random.Generator) -> list[str]:
+    """At most ``count`` of the files, in their order."""
+    if len(files) <= count:
+        return files
+    return [files[i] for i in np.sort(rng.choice(len(files), count, replace=False))]
+
+
+def learn_class(images: ImageSet, store: FeatureStore, label: str, recipe: Recipe, prior: Objectness) -> ClassModel:
+    """Learn one class and calibrate it on photographs that the models had not seen."""
+    shown, absent = examples(images, store, label, recipe.seed)
+    if recipe.method == OBJECTNESS_ALONE or not absent or not shown:
+        return ClassModel(label, None, Calibration(), prior)
+    bags = bags_of(store, shown + absent, prior)
+    y = np.arange(len(bags)) < len(shown)
+    model = make_model(recipe).fit(bags, y)
+    return ClassModel(label, model, _calibrate(bags, y, recipe), prior)
+
+
+def _calibrate(bags: Bags, y: np.ndarray, recipe: Recipe) -> Calibration:
+    """Cross-fitted: each fold's best scores come from a model of the other folds."""
+    folds = min(FOLDS, int(y.sum()), int((~y).sum()))
+    if folds < 2:
+        return Calibration()
+    fold = np.empty(len(y), dtype=int)
+    for side in (y, ~y):
+        fold[side] = np.arange(int(side.sum())) % folds
+    best = np.empty(len(y))
+    for k in range(folds):
+        held_out = bags[fold == k]
+        model = make_model(recipe).fit(bags[fold != k], y[fold != k])
+        best[fold == k] = np.maximum.reduceat(model.instance_scores(held_out), held_out.offsets[:-1])
+    return Calibration.fit(best, y)

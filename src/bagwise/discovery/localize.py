@@ -1,0 +1,88 @@
+"""From scored boxes to answers: the objects of each class in each photograph, and what else they might be."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .boxes import suppress
+from .imageset import ImageSet
+from .learning import ClassModel, bags_of
+from .store import FeatureStore
+
+SAME_OBJECT = 0.3  # overlap from which two boxes of a class are taken for one object
+SAME_ALTERNATIVE = 0.7  # overlap from which a reviewer would see no difference
+ALTERNATIVES = 5
+FILES_AT_ONCE = 256
+FURTHER_OBJECT = 0.5  # confidence that a second object must reach
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A box for a class in a photograph; see boxes.parquet in `RunFolder`."""
+
+    file: str
+    label: str
+    rank: int
+    kind: str
+    box: tuple[float, float, float, float]
+    score: float
+    confidence: float
+    objectness: float
+
+
+def localize(
+    store: FeatureStore, model: ClassModel, files: Sequence[str], *, max_objects: int = 1, at_least: float = 0.0
+) -> Iterator[Answer]:
+    """Answers of one class.
+
+    Parameters
+    ----------
+    store : FeatureStore
+    model : ClassModel
+    files : sequence of str
+        Photographs to look at.
+    max_objects : int
+        Most objects in one photograph. The best box is an object always, further ones when they overlap no better
+        one and the model is confident of them.
+    at_least : float
+        Photographs whose best box has less confidence get no answer. For photographs that are known to show the
+        class, 0.
+
+    Yields
+    ------
+    Answer
+        The objects, best first, then boxes that a reviewer may prefer.
+    """
+    for start in range(0, len(files), FILES_AT_ONCE):
+        part = files[start : start + FILES_AT_ONCE]
+        bags = bags_of(store, part, model.prior)
+        for file, scores in zip(part, bags.split(model.scores(bags))):
+            yield from _answers_of_one(store, model, file, scores, max_objects, at_least)
+
+
+def _answers_of_one(
+    store: FeatureStore, model: ClassModel, file: str, scores: np.ndarray, max_objects: int, at_least: float
+) -> Iterator[Answer]:
+    boxes, objectness = store.boxes(file)
+    confidence = model.calibration(scores)
+    objects = suppress(boxes, scores, SAME_OBJECT, max_objects)
+    sure = confidence[objects] >= max(at_least, FURTHER_OBJECT)
+    sure[0] = confidence[objects[0]] >= at_least
+    if not sure[0]:
+        return
+    objects = objects[sure]
+    others = suppress(boxes, scores, SAME_ALTERNATIVE, ALTERNATIVES + len(objects))
+    others = others[~np.isin(others, objects)][:ALTERNATIVES]
+    for rank, row in enumerate([*objects, *others]):
+        x1, y1, x2, y2 = (float(value) for value in boxes[row])
+        kind = "object" if rank < len(objects) else "alternative"
+        yield Answer(
+            file, model.label, rank, kind, (x1, y1, x2, y2),
+            float(scores[row]), float(confidence[row]), float(objectness[row]),
+        )  # fmt: skip
+
+
+def files_with(images: ImageSet, store: FeatureStore, label: str) -> list[str]:
+    """Photographs of the store that are known to show the class."""
+    return [file for file, labels in zip(images.files, images.labels) if label in labels and file in store]

@@ -1,0 +1,294 @@
+"""From labelled photographs to a run folder, and from a run to boxes in photographs that nobody labelled."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bagwise
+from bagwise.progress import track
+
+from .extraction import Extractor
+from .imageset import ImageSet, Problem
+from .learning import OBJECTNESS_ALONE, Calibration, ClassModel, Objectness, check_method, learn_class
+from .localize import Answer, files_with, localize
+from .runfolder import RunFolder, safe_name
+from .settings import Settings, default_jobs
+from .snapshots import STEPS, snapshots_of_class
+from .sources import read_source, read_unlabelled
+from .store import FeatureStore
+
+UNLABELLED_CONFIDENCE = 0.5  # from which a class is said to be shown in a photograph without labels
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class _Run:
+    """A run in the making: where it goes, what it says, how long its parts take."""
+
+    folder: Path
+    say: Say
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._log = self.folder / "log.txt"
+
+    def note(self, text: str) -> None:
+        """Tell the user, and write it into the log with the time."""
+        self.say(text)
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.timings[part] = round(time.perf_counter() - started, 3)
+
+
+def discover(
+    source: str | Path,
+    output: str | Path,
+    *,
+    labels: str | Path | None = None,
+    split: str | None = None,
+    settings: Settings | None = None,
+    snapshots: bool = False,
+    jobs: int | None = None,
+    say: Say = lambda text: None,
+) -> RunFolder:
+    """Find the objects of each class in photographs that carry only image-level labels.
+
+    Parameters
+    ----------
+    source, labels, split
+        The photographs; see `read_source`.
+    output : path
+        The run folder. The same call goes on with a run that was interrupted.
+    settings : Settings, optional
+    snapshots : bool
+        Also keep the answers after 0, 100, 500, 1000 and 2000 steps of learning.
+    jobs : int, optional
+        Threads; by default one per core.
+    say : callable
+        Gets a line of text now and then.
+
+    Returns
+    -------
+    RunFolder
+    """
+    settings = settings or Settings()
+    check_method(settings.recipe.method)
+    run, jobs = _Run(Path(output), say), jobs or default_jobs()
+    images = read_source(source, labels, split)
+    run.note(f"{len(images)} photographs of {len(images.classes)} classes in {images.root}")
+    store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=None)
+    problems = images.problems + problems
+    labelled = [file for file, shown in zip(images.files, images.labels) if shown and file in store]
+    if not labelled:
+        raise ValueError(f"no labelled photograph of {images.root} could be read: {problems[0].reason}")
+    prior = Objectness.of_store(store, labelled, settings.recipe.prior_weight)
+    classes = sorted({label for shown in images.labels for label in shown})
+    with run.timed("learning"):
+        models = _in_threads(lambda c: learn_class(images, store, c, settings.recipe, prior), classes, jobs, "learning")
+    for model in models:
+        if model.model is None and settings.recipe.method != OBJECTNESS_ALONE:
+            problems.append(Problem(model.label, "every photograph shows it, or none could be read: not learnt"))
+    with run.timed("localising"):
+        answers = [a for m in models for a in _localize(store, m, files_with(images, store, m.label), settings)]
+        steps = _snapshots(images, store, models, settings, jobs) if snapshots else None
+    _save_models(run.folder, models)
+    learnt = {"prior_mean": prior.mean, "calibration": {m.label: _calibration(m) for m in models}}
+    return _write(run, images, store, classes, answers, steps, problems, settings, hashes, learnt)
+
+
+def discover_unlabelled(
+    model: str | Path,
+    source: str | Path,
+    output: str | Path,
+    *,
+    jobs: int | None = None,
+    say: Say = lambda text: None,
+) -> RunFolder:
+    """Find the classes of an earlier run in photographs without labels.
+
+    Parameters
+    ----------
+    model : path
+        The run folder that `discover` made.
+    source : path
+        A photograph, or a folder of them.
+    output : path
+        The new run folder.
+    """
+    former = RunFolder(model)
+    settings = Settings.from_dict(former.manifest["settings"])
+    if Path(output).resolve() == former.path.resolve():
+        raise ValueError(f"{output} is the run that the models come from: choose another output folder")
+    run, jobs = _Run(Path(output), say), jobs or default_jobs()
+    images = read_unlabelled(source)
+    run.note(f"{len(images)} photographs in {images.root}, models of {former.path}")
+    store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=former.store_path)
+    readable = [file for file in images.files if file in store]
+    if not readable:
+        raise ValueError(f"no photograph of {images.root} could be read: {problems[0].reason}")
+    models = _load_models(former, settings)
+    with run.timed("localising"):
+        answers = [a for m in models for a in _localize(store, m, readable, settings, UNLABELLED_CONFIDENCE)]
+    shown: dict[str, set[str]] = {}
+    for answer in answers:
+        shown.setdefault(answer.file, set()).add(answer.label)
+    found = [tuple(sorted(shown.get(file, ()))) for file in images.files]
+    images = ImageSet(images.root, images.files, found, problems=images.problems, kind=images.kind)
+    learnt = former.manifest["learnt"]
+    return _write(run, images, store, former.classes, answers, None, problems, settings, hashes, learnt)
+
+
+def _extract(
+    images: ImageSet, run: _Run, settings: Settings, jobs: int, reduction_from: Path | None
+) -> tuple[FeatureStore, list[Problem], dict[str, str]]:
+    features = settings.make_features()
+    path = run.folder / "store"
+    store = FeatureStore(path, settings.store_settings(features.backbone))
+    if reduction_from is not None and settings.components and not (path / "reduction.npz").exists():
+        shutil.copyfile(reduction_from / "reduction.npz", path / "reduction.npz")
+    extractor = Extractor(settings.make_proposer(), features, components=settings.components, jobs=jobs)
+    held = len(store)
+    with run.timed("boxes and features"), store:
+        problems = extractor.fill(store, images.root, images.files)
+    seconds = run.timings["boxes and features"]
+    done = len(store) - held
+    if done:
+        run.note(
+            f"boxes and features of {done} photographs in {seconds:.0f} s ({done / max(seconds, 1e-9):.1f} a second)"
+        )
+    return store, problems, {"backbone": features.backbone.sha256}
+
+
+def _localize(
+    store: FeatureStore, model: ClassModel, files: Sequence[str], settings: Settings, at_least: float = 0.0
+) -> list[Answer]:
+    return list(localize(store, model, files, max_objects=settings.max_objects, at_least=at_least))
+
+
+def _in_threads(function: Callable[[str], Any], labels: Sequence[str], jobs: int, what: str) -> list[Any]:
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(track(pool.map(function, labels), total=len(labels), description=what))
+
+
+def _snapshots(
+    images: ImageSet, store: FeatureStore, models: Sequence[ClassModel], settings: Settings, jobs: int
+) -> dict[str, list[Any]]:
+    """Rows of snapshots.parquet."""
+    labels = [model.label for model in models if model.model is not None]
+    prior = models[0].prior
+    found = _in_threads(
+        lambda c: snapshots_of_class(images, store, c, settings.recipe, prior, STEPS), labels, jobs, "snapshots"
+    )
+    numbers = {file: number for number, file in enumerate(_kept(images, store), start=1)}
+    columns: dict[str, list[Any]] = {name: [] for name in ("steps", "image_id", "label", "x1", "y1", "x2", "y2")}
+    for label, rows in zip(labels, found):
+        for steps, file, box in rows:
+            for name, value in zip(columns, (steps, numbers[file], label, *(float(v) for v in box))):
+                columns[name].append(value)
+    return columns
+
+
+def _calibration(model: ClassModel) -> list[float]:
+    return [model.calibration.slope, model.calibration.intercept]
+
+
+def _save_models(folder: Path, models: Sequence[ClassModel]) -> None:
+    for model in models:
+        if model.model is not None:
+            path = folder / "models" / f"{safe_name(model.label)}.bagwise"
+            path.parent.mkdir(exist_ok=True)
+            bagwise.save(model.model, path)
+
+
+def _load_models(run: RunFolder, settings: Settings) -> list[ClassModel]:
+    learnt = run.manifest["learnt"]
+    prior = Objectness(learnt["prior_mean"], settings.recipe.prior_weight)
+    models = []
+    for label in run.classes:
+        path = run.model_path(label)
+        if path.is_file():
+            models.append(ClassModel(label, bagwise.load(path), Calibration(*learnt["calibration"][label]), prior))
+    if not models:
+        raise ValueError(
+            f"{run.path} holds no models (method {settings.recipe.method}): it cannot be used with --model"
+        )
+    return models
+
+
+def _kept(images: ImageSet, store: FeatureStore) -> list[str]:
+    return [file for file in images.files if file in store]
+
+
+def _write(
+    run: _Run,
+    images: ImageSet,
+    store: FeatureStore,
+    classes: list[str],
+    answers: list[Answer],
+    snapshots: dict[str, list[Any]] | None,
+    problems: list[Problem],
+    settings: Settings,
+    hashes: dict[str, str],
+    learnt: dict[str, Any],
+) -> RunFolder:
+    """Write the tables and the manifest, and tell what was found."""
+    kept = _kept(images, store)
+    labels = dict(zip(images.files, images.labels))
+    numbers = {file: number for number, file in enumerate(kept, start=1)}
+    sizes = [store.entry(file) for file in kept]
+    table = {
+        "image_id": list(numbers.values()),
+        "file": kept,
+        "width": [entry.width for entry in sizes],
+        "height": [entry.height for entry in sizes],
+        "labels": [list(labels[file]) for file in kept],
+    }
+    answers = sorted(answers, key=lambda a: (numbers[a.file], a.label, a.rank))
+    boxes: dict[str, Any] = {
+        "image_id": [numbers[a.file] for a in answers],
+        "label": [a.label for a in answers],
+        "rank": [a.rank for a in answers],
+        "kind": [a.kind for a in answers],
+    }
+    corners = np.array([a.box for a in answers], dtype=np.float32).reshape(-1, 4)
+    boxes |= dict(zip(("x1", "y1", "x2", "y2"), corners.T))
+    for name in ("score", "confidence", "objectness"):
+        boxes[name] = np.array([getattr(a, name) for a in answers], dtype=np.float32)
+    manifest: dict[str, Any] = {
+        "source": {"root": str(images.root.resolve()), "kind": images.kind},
+        "settings": settings.as_dict(),
+        "classes": classes,
+        "timings": run.timings,
+        "hashes": hashes,
+        "learnt": learnt,
+        "problems": [{"file": p.file, "reason": p.reason} for p in problems],
+    }
+    if peak_memory() is not None:
+        manifest["peak_memory_mb"] = peak_memory()
+    for problem in problems:
+        run.note(f"left out: {problem.file}: {problem.reason}")
+    return RunFolder.create(run.folder, manifest, table, boxes, snapshots)
+
+
+def peak_memory() -> int | None:
+    """Most memory that this process has held, in MB, where the system tells."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024**2 if sys.platform == "darwin" else 1024)

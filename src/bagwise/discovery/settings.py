@@ -1,0 +1,115 @@
+"""What a discovery run is made with, in one record that can be written down and read back."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from .backbones import Backbone, default_backbone, open_backbone
+from .edges import edge_detector
+from .extraction import Proposer
+from .features import CropFeatures, Features, RoiFeatures
+from .learning import Recipe
+from .proposals import edge_boxes
+
+PRESETS = ("default", "paper")
+PAPER_LAYER = "fc6_1"  # of AlexNet as the ONNX Model Zoo has it (bvlcalexnet-12.onnx)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a run.
+
+    Attributes
+    ----------
+    edges : str
+        Edge detector: "network", "gradient" or the file of a structured forest.
+    max_boxes, min_score
+        Of Edge Boxes.
+    backbone, layer, normalise
+        An ONNX file, where to cut it, and how it wants its pixels; None for the default network.
+    crop : bool
+        Run the network on every box by itself.
+    components : int
+        Numbers per box after reduction; 0 keeps what the network gives.
+    recipe : Recipe
+        How classes are learnt.
+    max_objects : int
+        Most objects of a class in one photograph.
+    """
+
+    edges: str = "network"
+    max_boxes: int = 400
+    min_score: float = 0.01
+    backbone: str | None = None
+    layer: str | None = None
+    normalise: str = "imagenet"
+    crop: bool = False
+    components: int = 256
+    recipe: Recipe = field(default_factory=Recipe)
+    max_objects: int = 1
+
+    @classmethod
+    def preset(cls, name: str, backbone: str | None = None, layer: str | None = None) -> "Settings":
+        """The settings called ``name``.
+
+        "paper" is the paper's own recipe: boxes of score .1 or more, AlexNet's fc6 of every warped box (pass its
+        ONNX file as ``backbone``; without it the default network stands in), no prior, and RMI-SVM as published:
+        2000 steps on bags drawn independently, the last iterate taken.
+        """
+        if name not in PRESETS:
+            raise ValueError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
+        if name == "default":
+            return cls(backbone=backbone, layer=layer)
+        recipe = Recipe(prior_weight=0.0, lam=0.0015, steps=2000, average=False, sampling="uniform")
+        settings = cls(min_score=0.1, recipe=recipe)
+        if backbone is None:
+            return settings
+        return replace(
+            settings, backbone=backbone, layer=layer or PAPER_LAYER, normalise="caffe", crop=True, components=0
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
+        """From the manifest."""
+        return cls(**{**values, "recipe": Recipe(**values["recipe"])})
+
+    def open_backbone(self) -> Backbone:
+        """The network."""
+        if self.backbone is None:
+            if self.layer is not None:
+                raise ValueError("a layer needs the network it belongs to: give its ONNX file as backbone")
+            return default_backbone()
+        return open_backbone(self.backbone, self.layer, normalise=self.normalise)
+
+    def make_features(self) -> Features:
+        """What turns boxes into vectors."""
+        backbone = self.open_backbone()
+        return CropFeatures(backbone) if self.crop else RoiFeatures(backbone)
+
+    def make_proposer(self) -> Proposer:
+        """What finds boxes."""
+        detector = edge_detector(self.edges)
+        return partial(edge_boxes, detector=detector, min_score=self.min_score, max_boxes=self.max_boxes)
+
+    def store_settings(self, backbone: Backbone) -> dict[str, Any]:
+        """What determines the content of the feature store: a store made with other settings cannot be used."""
+        return {
+            "edges": self.edges,
+            "max_boxes": self.max_boxes,
+            "min_score": self.min_score,
+            "backbone": backbone.name,
+            "backbone_sha256": backbone.sha256,
+            "crop": self.crop,
+            "components": self.components,
+        }
+
+
+def default_jobs() -> int:
+    """Threads to use: the cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
