@@ -1,7 +1,7 @@
 """RMI-SVM's stochastic solver on a graphics card: the same steps as the CPU's, with the data kept on the card.
 
-The data keeps its type (float32 or float64) and products are formed in it; the iterates, their sum and everything that
-is computed from scores are float64. So the answer differs from the CPU's only by the rounding of sums of products.
+The instances keep their type (float32 or float64) on the card; all arithmetic is float64, as on the CPU, and hides
+behind the reading of the instances. So the answer differs from the CPU's only by the order of sums.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class CudaStepper:
     """
 
     # Rows and columns of the tiles that one program holds at a time, and warps per program.
-    score_tile: tuple[int, int, int] = (8, 512, 4)
-    update_tile: tuple[int, int, int] = (32, 128, 4)
+    score_tile: tuple[int, int, int] = (4, 512, 4)
+    update_tile: tuple[int, int, int] = (32, 128, 8)
 
     def __init__(
         self, data: CardData, loss: Loss, intercept: bool, start: Iterate, radius: NDArray[np.float64]
@@ -91,7 +91,6 @@ class CudaStepper:
         padded = np.zeros((n_problems, width))
         padded[:, : data.n_features] = start.coef
         self._v, self._b = self._put(padded), self._put(start.intercept)
-        self._v_low = self._v.to(torch.float64 if data.instances.dtype == torch.float64 else torch.float32)
         self._v_sum, self._b_sum = torch.zeros_like(self._v), torch.zeros_like(self._b)
         self._n_blocks = -(-width // self.update_tile[1])
         self._squares = self._zeros(n_problems, self._n_blocks)
@@ -150,7 +149,7 @@ class CudaStepper:
         where = (data.instances, data.offsets, self._order)
         rows, columns, warps = self.score_tile
         triton_kernels.scores[(-(-self._longest // rows), n_problems)](
-            *where, self._v_low, self._raw, self._clock, ahead, width, self._longest, stride,
+            *where, self._v, self._raw, self._clock, ahead, width, self._longest, stride,
             ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
         triton_kernels.coefficients[(n_problems,)](
@@ -162,8 +161,8 @@ class CudaStepper:
         )  # fmt: skip
         rows, columns, warps = self.update_tile
         triton_kernels.update[(self._n_blocks, n_problems)](
-            *where, self._c, self._scale, self._v, self._v_low, self._v_sum, self._squares, self._clock, ahead,
-            n_problems, self._n_blocks, width, self._longest, stride,
+            *where, self._c, self._scale, self._v, self._v_sum, self._squares, self._clock, ahead,
+            self._n_blocks, width, self._longest, stride,
             ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
 

@@ -34,7 +34,7 @@ def _one_minus_exp(s):
 
 @triton.jit(do_not_specialize=["ahead"])
 def scores(
-    X, offsets, order, V_low, raw, clock, ahead, width, longest, order_stride,
+    X, offsets, order, V, raw, clock, ahead, width, longest, order_stride,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """raw[k, j] = V[k] · x_j for a block of rows j of the bag of problem k."""
@@ -49,13 +49,13 @@ def scores(
             columns = tl.arange(0, COLUMNS)
             inside = rows < size
             at = X + (first + rows)[:, None] * width + columns[None, :]
-            weights = V_low + k * width + columns
-            total = tl.zeros((ROWS, COLUMNS), V_low.dtype.element_ty)
+            weights = V + k * width + columns
+            total = tl.zeros((ROWS, COLUMNS), tl.float64)
             for i in range(0, width, COLUMNS):
                 known = columns < width - i
-                x = tl.load(at + i, mask=inside[:, None] & known[None, :], other=0.0).to(V_low.dtype.element_ty)
+                x = tl.load(at + i, mask=inside[:, None] & known[None, :], other=0.0).to(tl.float64)
                 total += x * tl.load(weights + i, mask=known, other=0.0)[None, :]
-            tl.store(raw + k * longest + rows, tl.sum(total, axis=1).to(tl.float64), mask=inside)
+            tl.store(raw + k * longest + rows, tl.sum(total, axis=1), mask=inside)
 
 
 @triton.jit(do_not_specialize=["ahead"])
@@ -133,13 +133,13 @@ def coefficients(
 
 @triton.jit(do_not_specialize=["ahead"])
 def update(
-    X, offsets, order, c, scale, V, V_low, V_sum, squares, clock, ahead,
-    n_problems, n_blocks, width, longest, order_stride,
+    X, offsets, order, c, scale, V, V_sum, squares, clock, ahead,
+    n_blocks, width, longest, order_stride,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """V[k] = (1 - 1/step) V[k] + Σ_j c[k, j] x_j for a block of columns, after adding the iterate to the sum."""
     # The bags that were read last are still in the cache: begin with them.
-    k = n_problems - 1 - tl.program_id(1)
+    k = tl.num_programs(1) - 1 - tl.program_id(1)
     t = tl.load(clock + FIRST_STEP) + ahead
     if t < tl.load(clock + N_STEPS):
         bag = tl.load(order + k * order_stride + t)
@@ -150,17 +150,16 @@ def update(
         known = columns < width
         rows = tl.arange(0, ROWS)
         at = X + (first + rows)[:, None] * width + columns[None, :]
-        total = tl.zeros((ROWS, COLUMNS), V_low.dtype.element_ty)
+        total = tl.zeros((ROWS, COLUMNS), tl.float64)
         for j in range(0, size, ROWS):
             inside = rows < size - j
             x = tl.load(at + j * width, mask=inside[:, None] & known[None, :], other=0.0)
             pull = tl.load(c + k * longest + j + rows, mask=inside, other=0.0)
-            total += x.to(V_low.dtype.element_ty) * pull.to(V_low.dtype.element_ty)[:, None]
+            total += x.to(tl.float64) * pull[:, None]
         here = k * width + columns
         v = tl.load(V + here, mask=known, other=0.0) * tl.load(scale + k)
         if (step - 1 > tl.load(clock + AVERAGE_FROM)) & (step - 1 > tl.load(clock + STARTED_AT)):
             tl.store(V_sum + here, tl.load(V_sum + here, mask=known, other=0.0) + v, mask=known)
-        v = (1.0 - 1.0 / step.to(tl.float64)) * v + tl.sum(total, axis=0).to(tl.float64)
+        v = (1.0 - 1.0 / step.to(tl.float64)) * v + tl.sum(total, axis=0)
         tl.store(V + here, v, mask=known)
-        tl.store(V_low + here, v.to(V_low.dtype.element_ty), mask=known)
         tl.store(squares + k * n_blocks + tl.program_id(0), tl.sum(tl.where(known, v * v, 0.0)))
