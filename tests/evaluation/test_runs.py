@@ -66,7 +66,7 @@ def test_the_evaluation_is_kept_and_told(judged):
 
 def test_other_runs_are_put_beside(judged, tmp_path):
     run, truth = judged
-    other, _ = make_run(tmp_path / "other", seed=1, settings={"method": "mi-SVM"})
+    other, _ = make_run(tmp_path / "other", seed=1, settings={"recipe": {"method": "MiSVC"}})
     methods = evaluate_run(run, truth, against=[other])["detection_rate"]["methods"]
     assert list(methods) == ["RMI-SVM", "mi-SVM"]
 

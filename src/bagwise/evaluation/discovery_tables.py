@@ -11,6 +11,7 @@ from typing import Any
 from bagwise.discovery.runfolder import RunFolder
 from bagwise.evaluation.corloc import percent
 from bagwise.evaluation.kept import kept_evaluation
+from bagwise.evaluation.rankings import method_of
 
 ALL_SETS = {"pascal06-all": "Pascal06-all", "pascal07-all": "Pascal07-all"}
 PUBLISHED_ALL = {
@@ -76,7 +77,7 @@ def measured(run: RunFolder) -> Measured:
     times = {name: value for name, value in run.manifest["timings"].items() if isinstance(value, int | float)}
     return Measured(
         run.path.name,
-        str(run.manifest["settings"].get("method", "RMI-SVM")),
+        method_of(run),
         evaluation["protocol"]["name"],
         evaluation["corloc"]["per-class"],
         evaluation["protocol"]["groups"],

@@ -9,12 +9,10 @@ import numpy as np
 
 from bagwise.discovery.imageset import ImageSet, TruthBox
 from bagwise.discovery.runfolder import RunFolder
-from bagwise.discovery.store import FeatureStore
 from bagwise.evaluation.corloc import CorLoc, boxes_of, corloc_any_class, corloc_per_class, iou, percent
 from bagwise.evaluation.detection import COUNTS, average_precision, calibration, detection_rate, first_hits
 from bagwise.evaluation.protocols import Protocol, protocol
-
-Ranked = dict[tuple[str, str], np.ndarray]
+from bagwise.evaluation.rankings import EDGE_BOXES, Ranked, kept_boxes, method_of, proposed_boxes, scored_boxes
 
 
 def evaluate_run(
@@ -111,32 +109,6 @@ def labelled_files(run: RunFolder) -> list[tuple[str, list[str]]]:
     return list(zip(run.images["file"].to_pylist(), run.images["labels"].to_pylist(), strict=True))
 
 
-def ranked_boxes(run: RunFolder) -> Ranked:
-    """The run's own boxes per (file, label), best first."""
-    files = run.images["file"].to_pylist()
-    ids, labels = run.boxes["image_id"].to_numpy(), run.boxes["label"].to_pylist()
-    boxes = run.corners()
-    rows: dict[tuple[str, str], list[int]] = {}
-    for row in np.lexsort([-run.boxes["score"].to_numpy(), run.boxes["rank"].to_numpy()]):
-        rows.setdefault((files[ids[row] - 1], labels[row]), []).append(row)
-    return {pair: boxes[members] for pair, members in rows.items()}
-
-
-def proposed_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
-    """All proposals of the run's feature store per (file, group), by objectness; empty without a store."""
-    if not (run.store_path / "manifest.json").is_file():
-        return {}
-    store = FeatureStore(run.store_path)
-    ranked: dict[str, np.ndarray] = {}
-    for file in {file for _, files in chosen.groups.values() for file in files}:
-        if file in store:
-            boxes, objectness = store.boxes(file)
-            ranked[file] = boxes[np.argsort(-objectness, kind="stable")]
-    return {
-        (file, name): ranked[file] for name, (_, files) in chosen.groups.items() for file in files if file in ranked
-    }
-
-
 def first_answers(run: RunFolder) -> tuple[Ranked, dict[tuple[str, str], float]]:
     """The answer per (file, label), and the confidence in it."""
     files = run.images["file"].to_pylist()
@@ -229,11 +201,13 @@ def _detection_rates(
 ) -> dict[str, Any]:
     methods: dict[str, list[float | None]] = {}
     for run in runs:
-        ranked = ranked_boxes(run)
-        methods[_method_name(run, methods)] = _curve(ranked, known, chosen)
+        scored = scored_boxes(run, chosen)
+        method = method_of(run)
+        name = method if method not in methods else f"{method} ({run.path.name})"
+        methods[name] = _curve(scored or kept_boxes(run), known, chosen, all_kept=bool(scored))
     proposals = proposed_boxes(runs[0], chosen)
-    if proposals:
-        methods["Edge Boxes"] = _curve(proposals, known, chosen, all_kept=True)
+    if proposals and EDGE_BOXES not in methods:
+        methods[EDGE_BOXES] = _curve(proposals, known, chosen, all_kept=True)
     return {"counts": list(COUNTS), "methods": methods}
 
 
@@ -244,11 +218,6 @@ def _curve(
     rates = detection_rate(first_hits(ranked, known, chosen.groups))
     deepest = max((len(boxes) for boxes in ranked.values()), default=1)
     return [float(rate) if all_kept or count <= deepest else None for count, rate in zip(COUNTS, rates, strict=True)]
-
-
-def _method_name(run: RunFolder, taken: Mapping[str, Any]) -> str:
-    name = str(run.manifest["settings"].get("method", "RMI-SVM"))
-    return name if name not in taken else f"{name} ({run.path.name})"
 
 
 def _confidence(

@@ -1,6 +1,6 @@
 """The report's page, section by section."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files as package_files
 from typing import Any
@@ -244,7 +244,7 @@ def _small_print(run: RunFolder) -> str:
         values = {**({"source": run.manifest["source"].get("kind", "")} if key == "settings" else {})}
         values |= run.manifest[key]
         if values:
-            rows = [[escape(str(name)), f"<code>{escape(_plain(value))}</code>"] for name, value in values.items()]
+            rows = [[escape(name), f"<code>{escape(_plain(value))}</code>"] for name, value in _flat(values)]
             parts.append(f"<h3>{title}</h3>{_table([], rows, text=True)}")
     return f'<section id="settings"><h2>How it was made</h2>{"".join(parts)}</section>' if parts else ""
 
@@ -267,6 +267,15 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Entries of nested mappings, named by their path."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _plain(value: Any) -> str:

@@ -1,0 +1,79 @@
+"""Every box of an image in a method's order, for the curve of detection rates."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+import bagwise
+from bagwise.discovery.learning import Objectness, bags_of
+from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.settings import Settings
+from bagwise.discovery.store import FeatureStore
+from bagwise.evaluation.protocols import Protocol
+
+FILES_AT_ONCE = 256
+EDGE_BOXES = "Edge Boxes"
+# How the literature writes the names of the library's methods.
+WRITTEN = {"RMISVC": "RMI-SVM", "MiSVC": "mi-SVM", "MISVC": "MI-SVM", "edge-boxes": EDGE_BOXES}
+
+Ranked = dict[tuple[str, str], np.ndarray]
+
+
+def method_of(run: RunFolder) -> str:
+    """The name of the run's method, as the literature writes it."""
+    method = str(run.manifest["settings"].get("recipe", {}).get("method", "RMISVC"))
+    return WRITTEN.get(method, method)
+
+
+def kept_boxes(run: RunFolder) -> Ranked:
+    """The boxes that the run kept, per (file, label), best first: the objects and a few alternatives."""
+    files = run.images["file"].to_pylist()
+    ids, labels = run.boxes["image_id"].to_numpy(), run.boxes["label"].to_pylist()
+    boxes = run.corners()
+    rows: dict[tuple[str, str], list[int]] = {}
+    for row in np.argsort(run.boxes["rank"].to_numpy(), kind="stable"):
+        rows.setdefault((files[ids[row] - 1], labels[row]), []).append(row)
+    return {pair: boxes[members] for pair, members in rows.items()}
+
+
+def scored_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
+    """All boxes per (file, group) by the run's models; empty where the run kept no store or no models."""
+    store = _store(run)
+    if store is None or "learnt" not in run.manifest:
+        return {}
+    weight = Settings.from_dict(run.manifest["settings"]).recipe.prior_weight
+    prior = Objectness(run.manifest["learnt"]["prior_mean"], weight)
+    ranked: Ranked = {}
+    for name, (_, members) in chosen.groups.items():
+        if not run.model_path(name).is_file():
+            continue
+        model = bagwise.load(run.model_path(name))
+        files = [file for file in members if file in store]
+        for start in range(0, len(files), FILES_AT_ONCE):
+            part = files[start : start + FILES_AT_ONCE]
+            bags = bags_of(store, part, prior)
+            for file, scores in zip(part, bags.split(model.instance_scores(bags)), strict=True):
+                ranked[file, name] = store.boxes(file)[0][np.argsort(-scores, kind="stable")]
+    return ranked
+
+
+def proposed_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
+    """All boxes per (file, group) by objectness alone; empty without a store."""
+    store = _store(run)
+    if store is None:
+        return {}
+    ranked = {}
+    for file in _files(chosen):
+        if file in store:
+            boxes, objectness = store.boxes(file)
+            ranked[file] = boxes[np.argsort(-objectness, kind="stable")]
+    pairs = ((file, name) for name, (_, files) in chosen.groups.items() for file in files)
+    return {pair: ranked[pair[0]] for pair in pairs if pair[0] in ranked}
+
+
+def _store(run: RunFolder) -> FeatureStore | None:
+    return FeatureStore(run.store_path) if (run.store_path / "manifest.json").is_file() else None
+
+
+def _files(chosen: Protocol) -> Iterable[str]:
+    return {file for _, files in chosen.groups.values() for file in files}
