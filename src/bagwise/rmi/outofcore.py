@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bagwise import mapped
 from bagwise.bags import Bags
-from bagwise.mapped import BLOCK_BYTES, bag_ranges, forget
 from bagwise.rmi.solvers import DenseStepper, prior_or_none
 
 # A piece is made of runs of neighbouring bags of this size, drawn from all over the file: reads that are long enough
@@ -26,7 +26,7 @@ RUN_BYTES = 2 << 20
 def orders_by_runs(bags: Bags, steps: int, rng: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
     """The bags to visit, one pass at a time: runs of neighbours in random order, shuffled within each piece."""
     row_bytes = bags.n_features * bags.dtype.itemsize
-    runs = [np.arange(run.start, run.stop) for run in bag_ranges(bags.offsets, RUN_BYTES // row_bytes)]
+    runs = [np.arange(run.start, run.stop) for run in mapped.bag_ranges(bags.offsets, RUN_BYTES // row_bytes)]
     while steps > 0:
         order = np.concatenate([runs[i] for i in rng.permutation(len(runs))])
         for piece in pieces(bags, order):
@@ -38,8 +38,8 @@ def orders_by_runs(bags: Bags, steps: int, rng: np.random.RandomState) -> Iterat
 def pieces(bags: Bags, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Cut an order into views of consecutive bags that together take about BLOCK_BYTES."""
     offsets = np.concatenate([[0], np.cumsum(bags.sizes[order])])
-    max_rows = BLOCK_BYTES // (bags.n_features * bags.dtype.itemsize)
-    return [order[part] for part in bag_ranges(offsets, max_rows)]
+    max_rows = mapped.BLOCK_BYTES // (bags.n_features * bags.dtype.itemsize)
+    return [order[part] for part in mapped.bag_ranges(offsets, max_rows)]
 
 
 class OutOfCoreStepper(DenseStepper):
@@ -69,7 +69,7 @@ class OutOfCoreStepper(DenseStepper):
             there = slice(bags.offsets[index[first]], bags.offsets[index[last - 1] + 1])
             here = slice(offsets[first], offsets[last])
             instances[here] = bags.instances[there]
-            forget(bags.instances[there])
+            mapped.forget(bags.instances[there])
             if prior is not None:
                 prior[here] = prior_or_none(bags)[there]
         block = Bags.from_arrays(instances, offsets, prior=prior, check_finite=False)
