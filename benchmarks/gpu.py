@@ -120,8 +120,8 @@ def synthetic(n_bags: int, dtype) -> CardData:
     return CardData(x, FEATURES, offsets, targets.to(torch.uint8), weight)
 
 
-def timed(data: CardData, order) -> tuple[float, dict]:
-    """Seconds for all steps (median of three, after one that compiles), and the quality of the answer."""
+def timed(data: CardData, order) -> float:
+    """Seconds for all steps, median of three after one that compiles."""
     times = []
     for _ in range(4):
         stepper = CudaStepper(
@@ -132,8 +132,9 @@ def timed(data: CardData, order) -> tuple[float, dict]:
         stepper.run(order, STEPS // 2)
         coef, intercept = (part / (STEPS - STEPS // 2) for part in stepper.sums())
         times.append(time.perf_counter() - started)  # all of it: order to the card, recording, steps, answer back
-    quality = {"finite": bool(np.isfinite(coef).all()), "accuracy": accuracy(data, coef, intercept)}
-    return float(np.median(times[1:])), quality
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise SystemExit("the steps gave numbers that are not finite")
+    return float(np.median(times[1:]))
 
 
 def whole_fit(n_bags: int = 1000, boxes: int = 100, features: int = 512) -> dict:
@@ -152,18 +153,6 @@ def whole_fit(n_bags: int = 1000, boxes: int = 100, features: int = 512) -> dict
     report["difference of coef_"] = relative(report["cuda"].coef_, report["cpu"].coef_)
     report["same labels"] = float(np.mean(report.pop("cuda").predict(x) == report.pop("cpu").predict(x)))
     return report
-
-
-def accuracy(data: CardData, coef, intercept) -> float:
-    """Share of right bag labels over all classes."""
-    w = torch.zeros((CLASSES, data.instances.shape[1]), dtype=data.instances.dtype, device="cuda")
-    w[:, :FEATURES] = torch.from_numpy(coef)
-    right = 0
-    for i in range(0, len(data.targets), 100):
-        z = (data.instances[i * BOXES : (i + 100) * BOXES] @ w.T).double() + torch.from_numpy(intercept).cuda()
-        total = torch.nn.functional.softplus(z).reshape(-1, BOXES, CLASSES).sum(dim=1)
-        right += int(((total > np.log(2)) == (data.targets[i : i + 100] != 0)).sum())
-    return right / data.targets.numel()
 
 
 def main() -> None:
@@ -193,14 +182,13 @@ def main() -> None:
         data = synthetic(arguments.bags, dtype)
         item = data.instances.element_size()
         for kind, order in (("own bags", own), ("same bags", own[0])):
-            seconds, quality = timed(data, order)
+            seconds = timed(data, order)
             touched = 2 * CLASSES * STEPS * BOXES * data.instances.shape[1] * item
             rows.append(
                 {
                     "storage": str(dtype), "orders": kind, "seconds": seconds,
                     "microseconds per step": 1e6 * seconds / STEPS,
                     "bytes per second": touched / seconds, "of copy bandwidth": touched / seconds / bandwidth,
-                    **quality,
                 }
             )  # fmt: skip
         del data

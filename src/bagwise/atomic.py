@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# How the names of files begin that are still being written.
+ASIDE = ".writing-"
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -20,7 +23,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".writing-", suffix=target.suffix, dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=ASIDE, suffix=target.suffix, dir=target.parent)
     os.close(handle)
     aside = Path(name)
     try:

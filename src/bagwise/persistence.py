@@ -23,6 +23,9 @@ from bagwise.atomic import replacing
 
 FORMAT = 1
 MANIFEST = "model.json"
+# What a file may unpack to: deflate shrinks zeros a thousandfold, real models never that much.
+FREE_BYTES = 64 << 20
+LARGEST_RATIO = 200
 
 
 class ModelFileError(ValueError):
@@ -57,6 +60,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            _refuse_bombs(archive, os.path.getsize(path))
             document = json.loads(archive.read(MANIFEST))
             if not isinstance(document, dict) or document.get("format") != FORMAT:
                 found = document.get("format") if isinstance(document, dict) else None
@@ -71,6 +75,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise
     except Exception as error:  # whatever a hostile file may provoke in zipfile, json or numpy
         raise ModelFileError(f"{path} is not a bagwise model or is damaged ({error}): save it again") from error
+
+
+def _refuse_bombs(archive: zipfile.ZipFile, size: int) -> None:
+    unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > FREE_BYTES + LARGEST_RATIO * size:
+        raise ModelFileError(f"the file unpacks to {unpacked} bytes from {size}, which no model does: it was not read")
 
 
 def _registry() -> dict[str, type]:
