@@ -49,17 +49,17 @@ def _most_telling(
     steps: Sequence[int],
     places: Mapping[tuple[str, str], Mapping[int, np.ndarray]],
 ) -> list[Answer]:
-    """Of the surest quarter of each class, the image whose answer moved furthest; right ones first."""
-    chosen = []
+    """Of the surest half of each class, the image whose answer moved furthest; right ones before others."""
+    verdicts = {True: 0, None: 1, False: 2}
+    chosen: list[tuple[int, float, Answer]] = []
     for found in answers.values():
-        sure = [answer for answer in found if steps[0] in places.get((answer.file, answer.label), {})]
-        sure = sure[: max(1, len(sure) // 4)]
-        if sure:
-            moved = [float(iou(answer.box, places[answer.file, answer.label][steps[0]])[0, 0]) for answer in sure]
-            order = sorted(range(len(sure)), key=lambda i: (sure[i].right is False, moved[i]))
-            chosen.append(sure[order[0]])
-    chosen.sort(key=lambda answer: (answer.right is False, -answer.confidence))
-    return chosen[:EXAMPLES]
+        followed = [answer for answer in found if steps[0] in places.get((answer.file, answer.label), {})]
+        telling = [
+            (verdicts[answer.right], float(iou(answer.box, places[answer.file, answer.label][steps[0]])[0, 0]), answer)
+            for answer in followed[: max(1, len(followed) // 2)]
+        ]
+        chosen += sorted(telling, key=lambda item: item[:2])[:1]
+    return [answer for *_, answer in sorted(chosen, key=lambda item: item[:2])[:EXAMPLES]]
 
 
 def _row(

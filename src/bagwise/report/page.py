@@ -213,13 +213,14 @@ def _figure(run: RunFolder, answer: Answer, truth: Truth | None, classes: Mappin
     true = boxes_of((truth or {}).get(answer.file, ()), classes.get(answer.label, answer.label))
     boxes = [*(("true", box) for box in true), ("found", answer.box)]
     verdict = {True: "right", False: "wrong", None: ""}[answer.right]
-    caption = f"<b>{answer.confidence:.0%}</b>"
+    sure = ">99%" if answer.confidence > 0.99 else f"{answer.confidence:.0%}"
+    caption = f"<b>{escape(sure)}</b>"
     if verdict:
         caption += f' <span class="verdict-{verdict}">{"✓" if answer.right else "✗"} {verdict}</span>'
     x1, y1, x2, y2 = answer.box
     alt = (
         f"{answer.file}: {answer.label} found at {x1:.0f}, {y1:.0f} to {x2:.0f}, {y2:.0f} "
-        f"with confidence {answer.confidence:.0%}{', ' + verdict if verdict else ''}"
+        f"with confidence {sure}{', ' + verdict if verdict else ''}"
     )
     source = thumbnail(run, answer.file)
     return picture(

@@ -1,0 +1,72 @@
+"""All boxes in the order of the run's models, against the scores computed one image at a time."""
+
+import numpy as np
+import pytest
+from tests.discovery.runs import FILES, make_run
+
+import bagwise
+from bagwise.discovery.learning import Recipe
+from bagwise.discovery.settings import Settings
+from bagwise.discovery.store import FeatureStore
+from bagwise.evaluation.protocols import Protocol
+from bagwise.evaluation.rankings import kept_boxes, method_of, proposed_boxes, scored_boxes
+
+PRIOR_MEAN, PRIOR_WEIGHT = -1.5, 2.0
+
+
+@pytest.fixture
+def run(tmp_path):
+    settings = Settings(recipe=Recipe(prior_weight=PRIOR_WEIGHT)).as_dict()
+    learnt = {"prior_mean": PRIOR_MEAN, "calibration": {"cat": [1, 0], "dog": [1, 0]}}
+    run, _ = make_run(tmp_path, settings=settings, learnt=learnt)
+    random = np.random.default_rng(0)
+    with FeatureStore(run.store_path, {"of": "test"}) as store:
+        for number, file in enumerate(FILES):
+            n = 5 + number
+            corner = random.uniform(0, 50, (n, 2))
+            boxes = np.hstack([corner, corner + random.uniform(5, 50, (n, 2))])
+            store.write(file, (120, 100), boxes, random.uniform(0.05, 0.5, n), random.normal(size=(n, 4)))
+    bags = bagwise.Bags([random.normal(size=(6, 4)) + (i % 2) for i in range(20)])
+    model = bagwise.RMISVC(epochs=5, random_state=0).fit(bags, np.arange(20) % 2)
+    run.model_path("cat").parent.mkdir()
+    bagwise.save(model, run.model_path("cat"))
+    return run
+
+
+CHOSEN = Protocol("labels", {"cat": ("cat", FILES[:3]), "dog": ("dog", FILES[3:5])})
+
+
+def test_models_order_the_boxes_with_the_prior(run):
+    ranked = scored_boxes(run, CHOSEN)
+    assert set(ranked) == {(file, "cat") for file in FILES[:3]}  # there is no model of dogs
+    store, model = FeatureStore(run.store_path), bagwise.load(run.model_path("cat"))
+    for (file, _), boxes in ranked.items():
+        own, objectness = store.boxes(file)
+        plain = model.instance_scores(bagwise.Bags([store.features(file)]))
+        scores = plain + PRIOR_WEIGHT * (np.log(objectness) - PRIOR_MEAN)
+        np.testing.assert_array_equal(boxes, own[np.argsort(-scores)])
+
+
+def test_objectness_alone_orders_the_same_boxes(run):
+    ranked = proposed_boxes(run, CHOSEN)
+    assert len(ranked) == 5
+    own, objectness = FeatureStore(run.store_path).boxes(FILES[3])
+    np.testing.assert_array_equal(ranked[FILES[3], "dog"], own[np.argsort(-objectness)])
+
+
+def test_a_run_without_store_has_the_boxes_it_kept(tmp_path):
+    run, _ = make_run(tmp_path)
+    assert scored_boxes(run, CHOSEN) == proposed_boxes(run, CHOSEN) == {}
+    kept = kept_boxes(run)
+    assert all(len(boxes) == 5 for boxes in kept.values())
+    first = [row for row in run.boxes.to_pylist() if row["image_id"] == 1]
+    np.testing.assert_allclose(kept[FILES[0], "cat"][:, 0], [row["x1"] for row in first])
+
+
+@pytest.mark.parametrize(
+    ("method", "written"),
+    [("RMISVC", "RMI-SVM"), ("MiSVC", "mi-SVM"), ("edge-boxes", "Edge Boxes"), ("EMDD", "EMDD")],
+)
+def test_methods_are_written_as_in_the_literature(tmp_path, method, written):
+    run, _ = make_run(tmp_path, settings={"recipe": {"method": method}})
+    assert method_of(run) == written
