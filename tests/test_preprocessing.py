@@ -57,6 +57,13 @@ def test_constant_columns_and_zero_rows_become_zero():
     assert not InstanceScaler("unit").fit_transform(Bags([np.zeros((2, 2))])).instances.any()
 
 
+def test_constant_column_of_many_rows_stays_zero_for_new_values():
+    """The mean of many equal numbers is not quite that number."""
+    for value in np.random.RandomState(0).randn(50):
+        scaler = InstanceScaler("standard").fit(np.full((1092, 1), value))
+        assert not scaler.transform(np.array([[66.8]])).instances.any()
+
+
 def test_unknown_scaling():
     with pytest.raises(ValueError, match="scaling must be one of"):
         InstanceScaler("minmax").fit(np.ones((3, 2)))

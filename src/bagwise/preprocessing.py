@@ -88,8 +88,10 @@ class InstanceScaler(_InstanceTransformer):
                 variance = _variance(x, mean)
                 self.mean_ = mean.astype(x.dtype)
             deviation = np.sqrt(np.maximum(variance, 0))
-            # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it.
-            constant = deviation <= 10 * np.finfo(x.dtype).eps * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
+            # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it. Those
+            # of the mean grow with the number of rows.
+            rounding = max(10 * np.finfo(x.dtype).eps, x.shape[0] * np.finfo(np.float64).eps)
+            constant = deviation <= rounding * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
             self.scale_ = np.where(constant, 0, 1 / np.where(constant, 1, deviation)).astype(x.dtype)
         return self
 
