@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from bagwise.base import FloatArray
@@ -51,12 +50,13 @@ class KernelMachine:
     """
 
     def __init__(self, X: Any, kernel: InstanceKernel, cache_size: float) -> None:
-        from bagwise.instance_space import _kernel_steps, _linear_kernels
+        from bagwise.instance_space import _kernel_steps
+        from bagwise.row_kernels import row_store, squared_norms
 
         self._kernels = _kernel_steps
         n = X.shape[0]
-        store = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-        norm2 = _linear_kernels.squared_norms(store, n)
+        store = row_store(X)
+        norm2 = squared_norms(store, n)
         kind = _kernel_steps.RBF if kernel.kind == "rbf" else _kernel_steps.POLY
         spec = (kind, float(kernel.gamma), float(kernel.coef0), float(kernel.degree))
         slots = min(n, max(int(cache_size * 1e6 / (8 * n)), 2))

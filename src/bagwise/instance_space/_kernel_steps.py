@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from bagwise.instance_space._linear_kernels import FAST, row_pair
+from bagwise.row_kernels import FAST, row_pair
 
 RBF = 0
 POLY = 1
@@ -20,7 +20,7 @@ POLY = 1
 def _kernel_row(store, norm2, row, kind, gamma, coef0, degree, out):
     """out = k(x_row, x) + 1 for all rows x; the one is the intercept's."""
     for other in range(len(out)):
-        product = row_pair(store, row, other)
+        product = row_pair(store, row, store, other)
         if kind == RBF:
             out[other] = math.exp(-gamma * max(norm2[row] + norm2[other] - 2.0 * product, 0.0)) + 1.0
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bagwise.base import FloatArray
 from bagwise.instance_space._dual import IntArray, Items
@@ -28,14 +27,15 @@ class LinearMachine:
 
     def __init__(self, X: Any, seed: int) -> None:
         from bagwise.instance_space import _linear_kernels
+        from bagwise.row_kernels import row_store, squared_norms
 
         self._kernels = _linear_kernels
-        self._store = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        self._store = row_store(X)
         self._n_rows = X.shape[0]
         self.coef = np.zeros(X.shape[1])
         self._bias = np.zeros(1)
         self._state = np.uint64(seed)
-        self._norm2 = _linear_kernels.squared_norms(self._store, self._n_rows) + 1
+        self._norm2 = squared_norms(self._store, self._n_rows) + 1
 
     @property
     def intercept(self) -> float:

@@ -1,100 +1,9 @@
-"""Dual coordinate descent for linear support vector machines with shared slacks, compiled.
-
-The same loop serves dense and CSR rows: a row store is the tuple ``(X,)`` or ``(data, indices, indptr)``, and the
-three operations on rows are chosen by its type when the loop is compiled. Imported on first use.
-"""
+"""Dual coordinate descent for linear support vector machines with shared slacks, compiled. Imported on first use."""
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
-# Sums may be reordered (that is what lets them run on vector units); NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
-
-
-def row_dot(store, row, w):
-    """x_row · w."""
-
-
-def row_add(store, row, step, w):
-    """Add step · x_row to w."""
-
-
-def row_pair(store, a, b):
-    """x_a · x_b."""
-
-
-@overload(row_dot, jit_options={"fastmath": FAST})
-def _row_dot(store, row, w):
-    if len(store) == 1:
-
-        def dense(store, row, w):
-            x = store[0][row]
-            total = 0.0
-            for i in range(len(x)):
-                total += x[i] * w[i]
-            return total
-
-        return dense
-
-    def csr(store, row, w):
-        data, indices, indptr = store
-        total = 0.0
-        for t in range(indptr[row], indptr[row + 1]):
-            total += data[t] * w[indices[t]]
-        return total
-
-    return csr
-
-
-@overload(row_add, jit_options={"fastmath": FAST})
-def _row_add(store, row, step, w):
-    if len(store) == 1:
-
-        def dense(store, row, step, w):
-            x = store[0][row]
-            for i in range(len(x)):
-                w[i] += step * x[i]
-
-        return dense
-
-    def csr(store, row, step, w):
-        data, indices, indptr = store
-        for t in range(indptr[row], indptr[row + 1]):
-            w[indices[t]] += step * data[t]
-
-    return csr
-
-
-@overload(row_pair, jit_options={"fastmath": FAST})
-def _row_pair(store, a, b):
-    if len(store) == 1:
-
-        def dense(store, a, b):
-            x, y = store[0][a], store[0][b]
-            total = 0.0
-            for i in range(len(x)):
-                total += x[i] * y[i]
-            return total
-
-        return dense
-
-    def csr(store, a, b):
-        data, indices, indptr = store
-        s, t = indptr[a], indptr[b]
-        total = 0.0
-        while s < indptr[a + 1] and t < indptr[b + 1]:
-            if indices[s] == indices[t]:
-                total += data[s] * data[t]
-                s += 1
-                t += 1
-            elif indices[s] < indices[t]:
-                s += 1
-            else:
-                t += 1
-        return total
-
-    return csr
+from bagwise.row_kernels import FAST, row_add, row_dot, row_pair
 
 
 @njit(cache=True, nogil=True)
@@ -144,7 +53,7 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
                 continue
             other = rows[partner]
             slope_j = y * (row_dot(store, other, w) + bias[0]) - 1.0
-            product = row_pair(store, row, other) + 1.0
+            product = row_pair(store, row, store, other) + 1.0
             curvature = max(norm2[k] + norm2[partner] - 2.0 * product, 1e-12 * norm2[k])
             move = max(min((slope_j - slope_k) / curvature, alpha[partner]), -alpha[k])
             if move != 0.0:
@@ -169,12 +78,3 @@ def add_rows(store, rows, steps, w):
     """Add Σ_k steps[k] · x_rows[k] to w."""
     for k in range(len(rows)):
         row_add(store, rows[k], steps[k], w)
-
-
-@njit(cache=True, nogil=True)
-def squared_norms(store, n_rows):
-    """(n_rows,) ‖x‖² of each row."""
-    out = np.empty(n_rows)
-    for row in range(n_rows):
-        out[row] = row_pair(store, row, row)
-    return out
