@@ -17,7 +17,7 @@ app = typer.Typer(
     help="Multiple-instance learning, and object discovery in photographs with image-level labels.",
 )
 
-COMMAND_MODULES = ("demo", "mil", "about")
+COMMAND_MODULES = ("demo", "discovery", "trust", "review", "mil", "about")
 
 for _name in COMMAND_MODULES:
     import_module(f"bagwise.cli.{_name}").register(app)

@@ -70,6 +70,11 @@ class Settings:
             settings, backbone=backbone, layer=layer or PAPER_LAYER, normalise="caffe", crop=True, components=0
         )
 
+    def changed(self, *, method: str | None = None, seed: int | None = None, **changes: Any) -> "Settings":
+        """A copy with some settings changed; None leaves a setting as it is."""
+        recipe = replace(self.recipe, **_given(method=method, seed=seed))
+        return replace(self, recipe=recipe, **_given(**changes))
+
     def as_dict(self) -> dict[str, Any]:
         """For the manifest."""
         return asdict(self)
@@ -108,6 +113,10 @@ class Settings:
             "crop": self.crop,
             "components": self.components,
         }
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def default_jobs() -> int:
