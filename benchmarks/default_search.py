@@ -32,7 +32,7 @@ CANDIDATES = [
 
 
 def accuracy(candidate: int, dataset: str, repeats: int) -> tuple[int, str, float]:
-    bags, y = load_set(dataset, "default")
+    bags, y, _ = load_set(dataset, "default")
     model = RMISVC(**CANDIDATES[candidate])
     runs = [cross_validate_once(model, bags, y, 100 + repeat).accuracy for repeat in range(repeats)]
     return candidate, dataset, 100 * float(np.mean(runs))

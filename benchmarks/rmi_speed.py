@@ -80,7 +80,7 @@ def touch_twice(x, offsets, order):
 
 
 def elephant():
-    bags, y = load_set("elephant", "paper")
+    bags, y, _ = load_set("elephant", "paper")
     train = np.random.RandomState(0).permutation(200)[:180]
     bags, y = InstanceScaler("unit").fit_transform(bags[train]), y[train]
     with_bias = [np.hstack([bag, np.ones((len(bag), 1))]) for bag in bags]
@@ -110,7 +110,7 @@ def elephant():
 
 def columns_do_not_matter():
     """A step on sparse bags must cost the same with ten times the columns."""
-    bags, y = load_set("trec1", "paper")
+    bags, y, _ = load_set("trec1", "paper")
     csr = InstanceScaler("unit").fit_transform(bags)
     x = csr.instances
     wide = csr.with_instances(sparse.csr_array((x.data, x.indices, x.indptr), shape=(x.shape[0], 10 * x.shape[1])))

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +15,9 @@ from sklearn.model_selection import GridSearchCV
 from tests.problems import concept_problem
 
 from bagwise import RMISVC
+from bagwise.datasets import make_single_concept
 from bagwise.evaluation import benchmark, tables
-from bagwise.evaluation.cv import Repeat, cross_validate_once, folds, nested, seeded, summarise
+from bagwise.evaluation.cv import Repeat, cross_validate_once, folds, nested, p_value, seeded, summarise
 from bagwise.evaluation.methods import METHODS, SETS, load_set
 from bagwise.evaluation.published import TABLES, published
 
@@ -71,7 +74,7 @@ def test_published_figures():
     assert published("mi-SVM", "trec10") == 79.6
     assert published("MILES", "musk1") is None
     assert published("nobody", "musk1") is None
-    assert sum(len(sets) for sets in TABLES.values()) == 12
+    assert sum(len(sets) for name, sets in TABLES.items() if name != "newsgroups") == 12
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,35 @@ def test_killed_and_started_again(tmp_path):
         del row["fit_seconds"]
     assert rows[0] == rows[1]
     assert rows[0][0]["repeats"] == 4
+
+
+def test_results_of_other_parameters_do_not_count(tmp_path, monkeypatch):
+    results = tmp_path / "results.jsonl"
+    before = benchmark.plan(["RMI-SVM"], ["musk1"], "default", 1)
+    benchmark.run(before, results, n_jobs=1)
+    changed = replace(METHODS["RMI-SVM"], make=partial(RMISVC, lam=0.5, epochs=3))
+    monkeypatch.setitem(METHODS, "RMI-SVM", changed)
+    after = benchmark.plan(["RMI-SVM"], ["musk1"], "default", 1)
+    assert after != before
+    assert after[0] not in benchmark.read_results(results)
+
+
+def test_instances_are_judged_where_the_truth_is_known():
+    made = make_single_concept(40, random_state=0)
+    result = cross_validate_once(RMISVC(epochs=20), made.bags, made.y, 0, n_folds=4, y_instance=made.y_instance)
+    assert min(result.instance_auc) > 0.95
+    alone = cross_validate_once(RMISVC(epochs=1), made.bags, made.y, 0, n_folds=40, y_instance=made.y_instance)
+    assert None in alone.instance_auc
+
+
+def test_chance_is_told_from_difference():
+    rng = np.random.RandomState(0)
+    same = [Repeat(list(0.8 + 0.05 * rng.randn(10)), [], []) for _ in range(10)]
+    other = [Repeat(list(0.8 + 0.05 * rng.randn(10)), [], []) for _ in range(10)]
+    worse = [Repeat(list(0.5 + 0.05 * rng.randn(10)), [], []) for _ in range(10)]
+    assert p_value(same, other) > 0.05
+    assert p_value(same, worse) < 0.001
+    assert p_value(same, same) == 1.0
 
 
 def test_table_marks_differences():

@@ -79,7 +79,7 @@ def predict(
 def bench(
     sets: Annotated[str, typer.Option(help="Data sets, separated by commas; default: the paper's twelve.")] = "",
     methods: Annotated[str, typer.Option(help="Methods, separated by commas; default: all.")] = "",
-    table: Annotated[str, typer.Option(help="One of the paper's tables: musk, corel or trec9, with all methods.")] = "",
+    table: Annotated[str, typer.Option(help="All methods on a table's sets: musk, corel, trec9 or newsgroups.")] = "",
     protocol: Annotated[
         str,
         typer.Option(help="paper: fixed published parameters; nested: chosen on training bags; default: no arguments."),
@@ -97,6 +97,7 @@ def bench(
 
     Examples: `bagwise bench --sets musk1,musk2` · `bagwise bench --table corel --protocol nested`
     """
+    from bagwise.atomic import write_text
     from bagwise.evaluation import benchmark, published, tables
     from bagwise.evaluation.methods import METHODS, SETS
 
@@ -108,7 +109,7 @@ def bench(
     rows = sorted(benchmark.rows(done), key=lambda row: (chosen_sets.index(row.dataset), -row.mean))
     command = "bagwise " + " ".join(sys.argv[1:])
     tables.write_summary(rows, output / f"{protocol}.json", command)
-    (output / f"{protocol}.md").write_text(tables.markdown(rows), encoding="utf-8")
+    write_text(output / f"{protocol}.md", tables.markdown(rows))
     if as_json:
         typer.echo((output / f"{protocol}.json").read_text())
         return

@@ -11,8 +11,8 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from bagwise.evaluation.cv import Repeat, cross_validate_once, summarise
-from bagwise.evaluation.methods import METHODS, PROTOCOLS, SETS, load_set
+from bagwise.evaluation.cv import Repeat, cross_validate_once, p_value, summarise
+from bagwise.evaluation.methods import METHODS, NEWS_SETS, PROTOCOLS, SETS, load_set
 from bagwise.progress import track
 
 
@@ -24,10 +24,12 @@ class Task:
     dataset: str
     protocol: str
     repeat: int
+    settings: str  # tells results of other parameters apart
 
     def run(self) -> Repeat:
-        bags, y = load_set(self.dataset, self.protocol)
-        return cross_validate_once(METHODS[self.method].model(self.dataset, self.protocol), bags, y, self.repeat)
+        bags, y, y_instance = load_set(self.dataset, self.protocol)
+        model = METHODS[self.method].model(self.dataset, self.protocol)
+        return cross_validate_once(model, bags, y, self.repeat, y_instance=y_instance)
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,18 @@ class Row:
     std: float
     fit_seconds: float
     repeats: int
+    instance_auc: float | None = None
+    # How likely the distance from the best method on this set is chance; None for the best itself.
+    p_value: float | None = None
 
 
 def plan(methods: list[str], sets: list[str], protocol: str, repeats: int) -> list[Task]:
     """All tasks, repeat by repeat, so that a first picture of everything is there early."""
     _known(methods, METHODS, "method")
-    _known(sets, SETS, "data set")
+    _known(sets, (*SETS, *NEWS_SETS), "data set")
     _known([protocol], PROTOCOLS, "protocol")
     return [
-        Task(method, dataset, protocol, repeat)
+        Task(method, dataset, protocol, repeat, METHODS[method].settings(dataset, protocol))
         for repeat in range(repeats)
         for dataset in sets
         for method in methods
@@ -117,11 +122,32 @@ def rows(done: dict[Task, Repeat]) -> list[Row]:
     groups: dict[tuple[str, str, str], list[Repeat]] = {}
     for task, repeat in done.items():
         groups.setdefault((task.method, task.dataset, task.protocol), []).append(repeat)
+    best: dict[tuple[str, str], list[Repeat]] = {}
+    for (_, dataset, protocol), repeats in groups.items():
+        leader = best.setdefault((dataset, protocol), repeats)
+        if summarise(repeats)[0] > summarise(leader)[0]:
+            best[dataset, protocol] = repeats
     return [
-        Row(method, dataset, protocol, 100 * mean, 100 * std, seconds, len(repeats))
+        _row(method, dataset, protocol, repeats, best[dataset, protocol])
         for (method, dataset, protocol), repeats in groups.items()
-        for mean, std, seconds in [summarise(repeats)]
     ]
+
+
+def _row(method: str, dataset: str, protocol: str, repeats: list[Repeat], best: list[Repeat]) -> Row:
+    mean, std, seconds = summarise(repeats)
+    known = [auc for repeat in repeats for auc in repeat.instance_auc if auc is not None]
+    comparable = repeats is not best and len(repeats) == len(best)
+    return Row(
+        method,
+        dataset,
+        protocol,
+        100 * mean,
+        100 * std,
+        seconds,
+        len(repeats),
+        instance_auc=sum(known) / len(known) if known else None,
+        p_value=p_value(best, repeats) if comparable else None,
+    )
 
 
 def environment() -> dict[str, Any]:

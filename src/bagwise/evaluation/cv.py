@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as t_distribution
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold
 
 from bagwise.bags import Bags
+from bagwise.base import InstanceScorer
 
 INNER_FOLDS = 5
 
@@ -24,6 +27,9 @@ class Repeat:
     accuracy: list[float]
     fit_seconds: list[float]
     selected: list[dict[str, Any]]
+    # Area under the ROC curve of the instance scores of the test bags, where the truth about instances is known;
+    # None for a fold without instances of both kinds.
+    instance_auc: list[float | None] = field(default_factory=list)
 
 
 def folds(n_bags: int, repeat: int, n_folds: int = 10) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -36,8 +42,14 @@ def nested(model: Any, grid: Any) -> GridSearchCV:
     return GridSearchCV(model, grid, cv=KFold(INNER_FOLDS, shuffle=True, random_state=0))
 
 
-def cross_validate_once(model: Any, bags: Bags, y: NDArray, repeat: int, n_folds: int = 10) -> Repeat:
-    """Fit and score the model on every fold of one repeat, each with a seed of its own."""
+def cross_validate_once(
+    model: Any, bags: Bags, y: NDArray, repeat: int, n_folds: int = 10, y_instance: NDArray | None = None
+) -> Repeat:
+    """Fit and score the model on every fold of one repeat, each with a seed of its own.
+
+    With ``y_instance``, the truth about every instance, its scores of the test bags' instances are judged too.
+    """
+    truth = None if y_instance is None else bags.split(y_instance)
     result = Repeat([], [], [])
     for fold, (train, test) in enumerate(folds(len(bags), repeat, n_folds)):
         fitted = seeded(clone(model), 1000 * repeat + fold)
@@ -46,7 +58,27 @@ def cross_validate_once(model: Any, bags: Bags, y: NDArray, repeat: int, n_folds
         result.fit_seconds.append(time.process_time() - started)
         result.accuracy.append(float(fitted.score(bags[test], y[test])))
         result.selected.append(getattr(fitted, "best_params_", {}))
+        scorer = getattr(fitted, "best_estimator_", fitted)
+        if truth is not None and isinstance(scorer, InstanceScorer):
+            kinds = np.concatenate([truth[i] for i in test])
+            scores = scorer.instance_scores(bags[test])
+            both = 0 < kinds.sum() < len(kinds)
+            result.instance_auc.append(float(roc_auc_score(kinds, scores)) if both else None)
     return result
+
+
+def p_value(best: list[Repeat], other: list[Repeat]) -> float:
+    """How likely a difference as large would be between equals, in repeated cross-validation on the same folds.
+
+    The corrected resampled t-test of Nadeau and Bengio: folds share training bags, so that the plain variance of
+    their differences is too small.
+    """
+    gaps = np.concatenate([a.accuracy for a in best]) - np.concatenate([b.accuracy for b in other])
+    n_folds = len(best[0].accuracy)
+    variance = (1 / len(gaps) + 1 / (n_folds - 1)) * gaps.var(ddof=1)
+    if variance == 0:
+        return 1.0 if gaps.mean() == 0 else 0.0
+    return float(2 * t_distribution.sf(abs(gaps.mean()) / np.sqrt(variance), len(gaps) - 1))
 
 
 def seeded(model: Any, seed: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,25 +12,30 @@ from numpy.typing import NDArray
 
 import bagwise
 from bagwise.bags import Bags
-from bagwise.datasets import fetch_corel, fetch_trec9, load_musk1, load_musk2
+from bagwise.datasets import fetch_corel, fetch_newsgroups, fetch_trec9, load_musk1, load_musk2
 from bagwise.evaluation.cv import nested
-from bagwise.evaluation.published import TREC9
+from bagwise.evaluation.published import NEWSGROUPS, TREC9
 from bagwise.preprocessing import InstanceScaler
 
 SETS = ("musk1", "musk2", "elephant", "fox", "tiger", *TREC9)
 PROTOCOLS = ("paper", "nested", "default")
 
 
-def load_set(name: str, protocol: str) -> tuple[Bags, NDArray[np.int64]]:
-    """Load a data set as a protocol wants it.
+NEWS_SETS = tuple(f"news_{group}" for group in NEWSGROUPS)
+
+
+def load_set(name: str, protocol: str) -> tuple[Bags, NDArray[np.int64], NDArray[np.int64] | None]:
+    """Load a data set as a protocol wants it: bags, labels, and labels of the instances where they are known.
 
     "paper" follows the release: MUSK is standardised over all instances, test bags included (their labels are not
     looked at). The other protocols leave scaling to the methods, which see training bags only.
     """
+    if name in NEWS_SETS:
+        return fetch_newsgroups(name.removeprefix("news_"))
     if name.startswith("musk"):
         bags, y = load_musk1() if name == "musk1" else load_musk2()
-        return (InstanceScaler("standard").fit_transform(bags) if protocol == "paper" else bags), y
-    return fetch_trec9(int(name[4:])) if name.startswith("trec") else fetch_corel(name)
+        return (InstanceScaler("standard").fit_transform(bags) if protocol == "paper" else bags), y, None
+    return *(fetch_trec9(int(name[4:])) if name.startswith("trec") else fetch_corel(name)), None
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,11 @@ class Method:
         if protocol == "paper":
             return self.make(**self.fixed[dataset])
         return self.make() if protocol == "default" else nested(self.make(), self.grid)
+
+    def settings(self, dataset: str, protocol: str) -> str:
+        """A short name of all parameters, by which results of other parameters are told apart."""
+        parameters = sorted((name, repr(value)) for name, value in self.model(dataset, protocol).get_params().items())
+        return hashlib.sha256(repr(parameters).encode()).hexdigest()[:12]
 
 
 def _rmi_release() -> dict[str, dict[str, Any]]:
