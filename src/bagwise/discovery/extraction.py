@@ -69,7 +69,7 @@ class Extractor:
             return []
         problems: list[Problem] = []
         with threadpool_limits(1):  # parallel over photographs, not inside them; and the same bits on any machine load
-            kept = self._fit_reduction(store, root, files, problems)
+            kept = self.fit_reduction(store, root, files, problems)
             broken = {problem.file for problem in problems}
             todo = [file for file in waiting if file not in broken]
 
@@ -92,7 +92,7 @@ class Extractor:
         height, width = image.shape[:2]
         return _Work((width, height), boxes, objectness, self.features.prepare(image, boxes))
 
-    def _fit_reduction(
+    def fit_reduction(
         self, store: FeatureStore, root: Path, files: Sequence[str], problems: list[Problem]
     ) -> dict[str, _Work]:
         """Load or learn the reduction; gives the work done on the way that the store still lacks."""

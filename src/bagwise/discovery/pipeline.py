@@ -3,18 +3,23 @@
 import shutil
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import bagwise
+from bagwise.cluster import Cluster
+from bagwise.lock import sole_use
 from bagwise.progress import track
 
+from . import scaleout
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
 from .learning import OBJECTNESS_ALONE, Calibration, ClassModel, Objectness, check_method, learn_class
@@ -65,6 +70,8 @@ def discover(
     snapshots: bool = False,
     jobs: int | None = None,
     say: Say = lambda text: None,
+    cluster: Cluster | None = None,
+    store_at: str | None = None,
 ) -> RunFolder:
     """Find the objects of each class in photographs that carry only image-level labels.
 
@@ -81,6 +88,11 @@ def discover(
         Threads; by default one per core.
     say : callable
         Gets a line of text now and then.
+    cluster : Cluster, optional
+        Where to find boxes and learn classes instead of here; the answer is the same.
+    store_at : str, optional
+        With a cluster, where its workers keep features: a folder or an fsspec URL that all of them see.
+        By default the run folder.
 
     Returns
     -------
@@ -88,10 +100,27 @@ def discover(
     """
     settings = settings or Settings()
     check_method(settings.recipe.method)
-    run, jobs = _Run(Path(output), say), jobs or default_jobs()
     images = read_source(source, labels, split)
+    with sole_use(output):
+        run = _Run(Path(output), say)
+        return _discover(images, run, settings, snapshots, jobs or default_jobs(), cluster, store_at)
+
+
+def _discover(
+    images: ImageSet,
+    run: _Run,
+    settings: Settings,
+    snapshots: bool,
+    jobs: int,
+    cluster: Cluster | None,
+    store_at: str | None,
+) -> RunFolder:
     run.note(f"{len(images)} photographs of {len(images.classes)} classes in {images.root}")
-    store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=None)
+    where = store_at or str((run.folder / "store").resolve())
+    if cluster is None:
+        store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=None)
+    else:
+        store, problems, hashes = _extract_on(cluster, where, images, run, settings)
     problems = images.problems + problems
     labelled = [file for file, shown in zip(images.files, images.labels) if shown and file in store]
     if not labelled:
@@ -99,12 +128,17 @@ def discover(
     prior = Objectness.of_store(store, labelled, settings.recipe.prior_weight)
     classes = sorted({label for shown in images.labels for label in shown})
     with run.timed("learning"):
-        models = _in_threads(lambda c: learn_class(images, store, c, settings.recipe, prior), classes, jobs, "learning")
+        if cluster is None:
+            learn_one = partial(learn_class, images, store, recipe=settings.recipe, prior=prior)
+            models = _in_threads(learn_one, classes, jobs, "learning")
+        else:
+            models, answers = scaleout.learn(cluster, where, store, settings, images, classes, prior, uuid.uuid4().hex)
     for model in models:
         if model.model is None and settings.recipe.method != OBJECTNESS_ALONE:
             problems.append(Problem(model.label, "every photograph shows it, or none could be read: not learnt"))
     with run.timed("localising"):
-        answers = [a for m in models for a in _localize(store, m, files_with(images, store, m.label), settings)]
+        if cluster is None:
+            answers = [a for m in models for a in _localize(store, m, files_with(images, store, m.label), settings)]
         steps = _snapshots(images, store, models, settings, jobs) if snapshots else None
     _save_models(run.folder, models)
     learnt = {"prior_mean": prior.mean, "calibration": {m.label: _calibration(m) for m in models}}
@@ -134,8 +168,12 @@ def discover_unlabelled(
     settings = Settings.from_dict(former.manifest["settings"])
     if Path(output).resolve() == former.path.resolve():
         raise ValueError(f"{output} is the run that the models come from: choose another output folder")
-    run, jobs = _Run(Path(output), say), jobs or default_jobs()
     images = read_unlabelled(source)
+    with sole_use(output):
+        return _discover_unlabelled(former, images, settings, _Run(Path(output), say), jobs or default_jobs())
+
+
+def _discover_unlabelled(former: RunFolder, images: ImageSet, settings: Settings, run: _Run, jobs: int) -> RunFolder:
     run.note(f"{len(images)} photographs in {images.root}, models of {former.path}")
     store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=former.store_path)
     readable = [file for file in images.files if file in store]
@@ -172,6 +210,17 @@ def _extract(
             f"boxes and features of {done} photographs in {seconds:.0f} s ({done / max(seconds, 1e-9):.1f} a second)"
         )
     return store, problems, {"backbone": features.backbone.sha256}
+
+
+def _extract_on(
+    cluster: Cluster, where: str, images: ImageSet, run: _Run, settings: Settings
+) -> tuple[FeatureStore, list[Problem], dict[str, str]]:
+    """Have a cluster's workers fill the store."""
+    backbone = settings.open_backbone()
+    open_store = partial(scaleout.open_held, where, run.folder / "store", settings.store_settings(backbone))
+    with run.timed("boxes and features"):
+        problems = scaleout.fill(cluster, where, settings, images, open_store(), run.note)
+    return open_store(), problems, {"backbone": backbone.sha256}
 
 
 def _localize(
