@@ -1,0 +1,67 @@
+"""A feature store at a URL: its index here, its arrays fetched when they are first needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bagwise._optional import require
+from bagwise.atomic import replacing, write_text
+
+from .store import FORMAT, FeatureStore
+
+SMALL_FILES = ("manifest.json", "reduction.npz")
+
+
+def is_url(store: str) -> bool:
+    """Whether a store is a URL (s3://bucket/run), as against a path."""
+    return "://" in str(store)
+
+
+def file_system(store: str) -> tuple[Any, str]:
+    """The fsspec file system of a store, and the store's path in it."""
+    fsspec = require("fsspec", extra="cluster")
+    try:
+        system, path = fsspec.core.url_to_fs(str(store))
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"{store} cannot be opened: {error}") from error
+    system.invalidate_cache()
+    return system, path.rstrip("/")
+
+
+class RemoteStore(FeatureStore):
+    """A store whose files lie at a URL.
+
+    Parameters
+    ----------
+    url : any fsspec URL
+    mirror : folder on this machine for the index and for arrays that were asked for
+    settings : as for `FeatureStore`; a store that is not there yet is made
+    """
+
+    def __init__(self, url: str, mirror: str | Path, settings: Mapping[str, Any] | None = None) -> None:
+        self._system, self._root = file_system(url)
+        self._mirror = Path(mirror)
+        if settings is not None and not self._system.exists(f"{self._root}/manifest.json"):
+            local = self._mirror / "manifest.json"
+            write_text(local, json.dumps({"format": FORMAT, "settings": dict(settings)}, indent=2) + "\n")
+            self._system.put_file(str(local), f"{self._root}/manifest.json")
+        for name in SMALL_FILES:
+            if self._system.exists(f"{self._root}/{name}"):
+                self._fetch(name)
+        for index in self._system.glob(f"{self._root}/shard-*/index.parquet"):
+            self._fetch(f"{index.split('/')[-2]}/index.parquet")
+        super().__init__(self._mirror, settings)
+
+    def _fetch(self, name: str) -> None:
+        with replacing(self._mirror / name) as aside:
+            self._system.get_file(f"{self._root}/{name}", str(aside))
+
+    def _array(self, shard: str, name: str) -> np.ndarray:
+        if not (self._mirror / shard / f"{name}.npy").is_file():
+            self._fetch(f"{shard}/{name}.npy")
+        return super()._array(shard, name)

@@ -1,0 +1,208 @@
+"""Discovery on a cluster: workers make shards of the feature store and learn classes beside it.
+
+The store is a folder that all workers see, or any fsspec URL (s3://bucket/run, gs://...). A worker makes a shard in a
+folder of its own and publishes it whole; a shard's number follows from the place of its photographs in the list, so
+that doing it twice, or by two workers at once, leaves one shard with the same bytes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from bagwise.atomic import ASIDE
+from bagwise.cluster import Cluster
+from bagwise.progress import track
+
+from .extraction import Extractor
+from .imageset import ImageSet, Problem
+from .learning import ClassModel, Objectness, examples, learn_class
+from .localize import Answer, files_with, localize
+from .remote import RemoteStore, file_system, is_url
+from .settings import Settings
+from .store import IMAGES_PER_SHARD, FeatureStore
+
+# Numbers of shards made here, so that they never meet those that one machine made in the same store.
+FIRST_SHARD = 1_000_000
+REDUCTION = "reduction.npz"
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Photographs whose boxes and features make up a shard."""
+
+    store: str
+    settings: Settings
+    root: str
+    files: tuple[str, ...]
+    number: int
+
+
+@dataclass(frozen=True)
+class ClassTask:
+    """A class to be learnt and found: names of photographs, and where their features are."""
+
+    store: str
+    run: str  # tells the stores of one command from those of the next
+    settings: Settings
+    label: str
+    examples: ImageSet
+    files: tuple[str, ...]
+    prior: Objectness
+
+
+def fill(
+    cluster: Cluster, store: str, settings: Settings, images: ImageSet, held: FeatureStore, say: Callable[[str], None]
+) -> list[Problem]:
+    """Have workers add every photograph that the store does not hold yet."""
+    groups = [images.files[i : i + IMAGES_PER_SHARD] for i in range(0, len(images.files), IMAGES_PER_SHARD)]
+    tasks = []
+    for number, group in enumerate(groups, start=FIRST_SHARD):
+        waiting = tuple(file for file in group if file not in held)
+        if waiting:
+            tasks.append(ShardTask(store, settings, str(images.root), waiting, number))
+    if not tasks:
+        return []
+    if settings.components and not (held.path / REDUCTION).is_file():
+        say("one worker learns how to reduce the features")
+        for _ in cluster.map(learn_reduction, [ShardTask(store, settings, str(images.root), tuple(images.files), -1)]):
+            pass
+    found: dict[int, list[Problem]] = {}
+    done = cluster.map(make_shard, tasks)
+    for task, problems in track(done, total=len(tasks), description=f"shards of {IMAGES_PER_SHARD} photographs"):
+        found[task.number] = problems
+    return [problem for number in sorted(found) for problem in found[number]]
+
+
+def learn_reduction(task: ShardTask) -> None:
+    """On a worker: learn the reduction from a sample of all photographs, and publish it."""
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+        extractor, store = _extractor(task.settings, task.store), _private_store(task, folder)
+        extractor.fit_reduction(store, Path(task.root), task.files, [])
+        publish_file(store.path / REDUCTION, task.store, REDUCTION)
+
+
+def make_shard(task: ShardTask) -> list[Problem]:
+    """On a worker: boxes and features of some photographs, published as one shard."""
+    with tempfile.TemporaryDirectory() as folder:
+        extractor, store = _extractor(task.settings, task.store), _private_store(task, folder)
+        if task.settings.components:
+            fetch_file(task.store, REDUCTION, store.path / REDUCTION)
+        with store:
+            problems = extractor.fill(store, Path(task.root), task.files)
+        for shard in store.path.glob("shard-*"):  # none when no photograph could be read
+            publish_shard(shard, task.store, f"shard-{task.number:05d}")
+    return problems
+
+
+@lru_cache(maxsize=2)
+def _extractor(settings: Settings, store: str) -> Extractor:
+    """Networks are opened once per process and store, whose reduction they carry.
+
+    They use one thread, because the cluster runs one task per thread.
+    """
+    return Extractor(settings.make_proposer(), settings.make_features(), components=settings.components, jobs=1)
+
+
+def _private_store(task: ShardTask, folder: str) -> FeatureStore:
+    backbone = _extractor(task.settings, task.store).features.backbone
+    return FeatureStore(Path(folder) / "store", task.settings.store_settings(backbone))
+
+
+def learn(
+    cluster: Cluster,
+    store: str,
+    held: FeatureStore,
+    settings: Settings,
+    images: ImageSet,
+    classes: Sequence[str],
+    prior: Objectness,
+    run: str,
+) -> tuple[list[ClassModel], list[Answer]]:
+    """Have workers learn each class and find it; models and answers in the order of the classes."""
+    tasks = []
+    for label in classes:
+        chosen = set().union(*examples(images, held, label, settings.recipe.seed))
+        files = tuple(files_with(images, held, label))
+        tasks.append(ClassTask(store, run, settings, label, _subset(images, chosen), files, prior))
+    done = track(cluster.map(learn_and_find, tasks), total=len(tasks), description="learning")
+    by_label: dict[str, tuple[ClassModel, list[Answer]]] = {task.label: result for task, result in done}
+    return [by_label[label][0] for label in classes], [a for label in classes for a in by_label[label][1]]
+
+
+def learn_and_find(task: ClassTask) -> tuple[ClassModel, list[Answer]]:
+    """On a worker: learn one class, and find it where it is known to be."""
+    store = _opened(task.store, task.run)
+    model = learn_class(task.examples, store, task.label, task.settings.recipe, task.prior)
+    return model, list(localize(store, model, task.files, max_objects=task.settings.max_objects))
+
+
+def _subset(images: ImageSet, chosen: set[str]) -> ImageSet:
+    """The photographs that a class is learnt from: what travels must not grow with the collection."""
+    rows = [i for i, file in enumerate(images.files) if file in chosen]
+    return ImageSet(
+        images.root,
+        [images.files[i] for i in rows],
+        [images.labels[i] for i in rows],
+        kind=images.kind,
+        unsure=[images.unsure[i] for i in rows],
+    )
+
+
+@lru_cache(maxsize=1)
+def _opened(store: str, run: str) -> FeatureStore:
+    return RemoteStore(store, tempfile.mkdtemp(prefix="bagwise-store-")) if is_url(store) else FeatureStore(store)
+
+
+def publish_shard(shard: Path, store: str, name: str) -> None:
+    """Copy a finished shard to the store, whole or not at all."""
+    if is_url(store):
+        system, root = file_system(store)
+        # A shard counts from the moment its index is there, so that goes last.
+        for file in sorted(shard.iterdir(), key=lambda path: path.name == "index.parquet"):
+            system.put_file(str(file), f"{root}/{name}/{file.name}")
+        return
+    target = Path(store) / name
+    aside = Path(tempfile.mkdtemp(prefix=ASIDE, dir=store))
+    try:
+        shutil.copytree(shard, aside, dirs_exist_ok=True)
+        aside.chmod(0o755)
+        aside.rename(target)
+    except OSError:
+        if not (target / "index.parquet").is_file():
+            raise
+        # Another worker, taken for dead, was faster: its shard is the same.
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def publish_file(file: Path, store: str, name: str) -> None:
+    """Copy a file to the store, whole or not at all."""
+    if is_url(store):
+        system, root = file_system(store)
+        system.put_file(str(file), f"{root}/{name}")
+        return
+    from bagwise.atomic import replacing
+
+    with replacing(Path(store) / name) as aside:
+        shutil.copyfile(file, aside)
+
+
+def fetch_file(store: str, name: str, target: Path) -> None:
+    """Copy a file of the store to this machine."""
+    system, root = file_system(store)
+    system.get_file(f"{root}/{name}", str(target))
+
+
+def open_held(store: str, folder: Path, settings: dict[str, Any]) -> FeatureStore:
+    """The client's own view of the store: the folder itself, or a mirror of what it needs of a URL."""
+    if not is_url(store):
+        return FeatureStore(store, settings)
+    return RemoteStore(store, folder, settings)
