@@ -248,10 +248,17 @@ def test_label_studio_says_what_to_set(run, tmp_path):
 # Tools that need their own environment: a variable names its Python.
 
 
-@pytest.mark.parametrize(("variable", "script"), [("BAGWISE_LABEL_STUDIO_PYTHON", "label_studio.py")])
-def test_the_sdk_of_label_studio_accepts_the_tasks(exported, variable, script):
-    found = read_elsewhere(variable, script, exported / "labelstudio")
+def test_the_sdk_of_label_studio_accepts_the_tasks(exported):
+    found = read_elsewhere("BAGWISE_LABEL_STUDIO_PYTHON", "label_studio.py", exported / "labelstudio")
     assert found == {"tasks": len(FILES), "regions": sum(map(len, LABELS)), "errors": []}
+
+
+def test_the_loader_of_ultralytics_reads_yolo(exported, objects, tmp_path):
+    folder = tmp_path / "moved"  # the loader leaves a cache beside the labels
+    shutil.copytree(exported / "yolo", folder)
+    rows = read_elsewhere("BAGWISE_ULTRALYTICS_PYTHON", "ultralytics_boxes.py", folder / "data.yaml")
+    names = originals(folder)
+    assert_same({(names[file], label): box for file, label, box in rows}, objects, 0.02)
 
 
 @pytest.mark.parametrize("name", ["coco", "voc", "yolo"])
