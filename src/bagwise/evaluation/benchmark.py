@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
+from bagwise.cluster import Cluster
 from bagwise.evaluation.cv import Repeat, cross_validate_once, p_value, summarise
 from bagwise.evaluation.methods import METHODS, NEWS_SETS, PROTOCOLS, SETS, load_set
+from bagwise.lock import sole_use
 from bagwise.progress import track
 
 
@@ -62,24 +65,33 @@ def plan(methods: list[str], sets: list[str], protocol: str, repeats: int) -> li
     ]
 
 
-def run(tasks: list[Task], results: Path, n_jobs: int = -1) -> dict[Task, Repeat]:
+def run(tasks: list[Task], results: Path, n_jobs: int = -1, cluster: Cluster | None = None) -> dict[Task, Repeat]:
     """Run what is not yet in the results file, adding each task to it as soon as it is done.
 
     Parameters
     ----------
     results : a file with one JSON object per line
+    cluster : where to run the tasks, instead of in ``n_jobs`` processes here
     """
-    done = read_results(results)
-    missing = [task for task in tasks if task not in done]
-    results.parent.mkdir(parents=True, exist_ok=True)
-    finished = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(_run_named)(task) for task in missing)
+    with sole_use(results.parent):
+        done = read_results(results)
+        missing = [task for task in tasks if task not in done]
+        if cluster is not None:
+            finished: Iterable[tuple[Task, Repeat]] = cluster.map(Task.run, missing)
+        else:
+            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+            finished = parallel(delayed(_run_named)(task) for task in missing)
+        _run_missing(finished, len(missing), results, done)
+    return {task: done[task] for task in tasks}
+
+
+def _run_missing(finished: Iterable[tuple[Task, Repeat]], count: int, results: Path, done: dict[Task, Repeat]) -> None:
     with _open_log(results) as log:
-        for task, repeat in track(finished, total=len(missing), description="cross-validation"):
+        for task, repeat in track(finished, total=count, description="cross-validation"):
             log.write(json.dumps({"task": asdict(task), "result": asdict(repeat)}) + "\n")
             log.flush()
             os.fsync(log.fileno())
             done[task] = repeat
-    return {task: done[task] for task in tasks}
 
 
 def _open_log(results: Path) -> Any:
