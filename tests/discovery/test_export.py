@@ -345,6 +345,25 @@ def test_boxes_are_clipped_to_their_image(tmp_path):
     assert item["bbox"] == [0, 0, first["width"], first["height"]]
 
 
+@pytest.mark.parametrize("name", ["voc", "yolo"])
+def test_images_held_sideways_are_turned_upright(tmp_path, name):
+    run, _ = make_run(tmp_path)
+    path = run.image_path(FILES[0])
+    sideways = Image.open(path).transpose(Image.Transpose.ROTATE_90)  # as a camera stores a picture held sideways
+    mark = Image.Exif()
+    mark[0x0112] = 6  # turn it a quarter clockwise to look at it
+    upright = Image.open(path).copy()
+    sideways.save(path, exif=mark)
+    export_run(run, name, tmp_path / "out")
+    (copy,) = (tmp_path / "out").rglob("cat__photo_one.jpg")
+    with Image.open(copy) as image:
+        assert image.size == upright.size
+        assert image.getexif().get(0x0112, 1) == 1
+        assert np.abs(np.asarray(image, int) - np.asarray(upright, int)).mean() < 20
+    others = {file.name for file in (tmp_path / "out").rglob("*.png")}
+    assert others == {"cat__Кошка_№3.png"}
+
+
 def test_a_folder_with_something_in_it_is_not_written_to(run, tmp_path):
     (tmp_path / "precious.txt").write_text("keep me")
     with pytest.raises(ValueError, match="not an empty folder"):

@@ -10,7 +10,10 @@ from bagwise.discovery.runfolder import RunFolder
 
 
 def write_coco(run: RunFolder, images: list[ExportImage], folder: Path, target: Path) -> list[str]:
-    """Write ``annotations.json``; image ids are those of the run, category ids the positions of its classes from 1."""
+    """Write ``annotations.json``; image ids are those of the run, category ids the positions of its classes from 1.
+
+    Sizes and boxes are those of the upright image, as its EXIF orientation says.
+    """
     category = {label: number for number, label in enumerate(run.classes, start=1)}
     annotations: list[dict[str, Any]] = []
     for image in images:

@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bagwise._optional import require
 from bagwise.atomic import write_text
 from bagwise.discovery.runfolder import RunFolder, corners
 
 VALIDATION_SHARE = 0.2
+EXIF_ORIENTATION = 0x0112
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,25 @@ def split(images: Sequence[ExportImage]) -> dict[str, list[ExportImage]]:
 
 
 def copy_images(run: RunFolder, images: Iterable[ExportImage], names: dict[str, str], folder: Path) -> None:
-    """Copy the image files under their new names."""
+    """Copy the image files under their new names; those that a camera held sideways are turned upright.
+
+    Boxes belong to the upright picture, and not every reader heeds the mark that says how to turn it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for image in images:
-        shutil.copyfile(run.image_path(image.file), folder / names[image.file])
+        source, target = run.image_path(image.file), folder / names[image.file]
+        if not _turned_upright(source, target):
+            shutil.copyfile(source, target)
+
+
+def _turned_upright(source: Path, target: Path) -> bool:
+    """Write the image without its EXIF orientation, if it has one that matters."""
+    pil, ops = (require(f"PIL.{name}", extra="vision") for name in ("Image", "ImageOps"))
+    with pil.open(source) as picture:
+        if picture.getexif().get(EXIF_ORIENTATION, 1) == 1:
+            return False
+        ops.exif_transpose(picture).save(target, picture.format, quality=95)
+    return True
 
 
 def write_names(path: Path, names: dict[str, str]) -> None:
