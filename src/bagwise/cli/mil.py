@@ -8,6 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from bagwise.cli.options import ClusterAddress, ClusterWorkers, cluster_or_none
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -90,6 +92,8 @@ def bench(
     ),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    cluster: ClusterAddress = None,
+    workers: ClusterWorkers = None,
 ) -> None:
     """Regenerate the paper's tables: ten times 10-fold cross-validation, resumable.
 
@@ -105,7 +109,8 @@ def bench(
         raise ValueError(f"there is no table {table!r}: choose from {', '.join(published.TABLES)}")
     chosen_sets = sets.split(",") if sets else list(published.TABLES[table] if table else SETS)
     tasks = benchmark.plan(methods.split(",") if methods else list(METHODS), chosen_sets, protocol, repeats)
-    done = benchmark.run(tasks, output / "results.jsonl", jobs)
+    with cluster_or_none(cluster, workers) as on:
+        done = benchmark.run(tasks, output / "results.jsonl", jobs, on)
     rows = sorted(benchmark.rows(done), key=lambda row: (chosen_sets.index(row.dataset), -row.mean))
     command = "bagwise " + " ".join(sys.argv[1:])
     tables.write_summary(rows, output / f"{protocol}.json", command)
