@@ -7,6 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from bagwise.cli.options import ClusterAddress, ClusterWorkers, cluster_or_none
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -55,6 +57,12 @@ def discover(
         typer.Option(min=1, help="Threads. Default: one per core."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    cluster: ClusterAddress = None,
+    workers: ClusterWorkers = None,
+    store: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="With a cluster: folder or URL (s3://...) that all workers see. Default: the run folder."),
+    ] = None,
 ) -> None:
     """Find objects in images that carry only image-level labels.
 
@@ -70,9 +78,11 @@ def discover(
         settings = Settings.preset(preset, str(backbone) if backbone else None, layer).changed(
             method=method, max_objects=max_objects, max_boxes=max_boxes, edges=edges, crop=crop or None, seed=seed
         )
-        run = pipeline.discover(
-            images, output, labels=labels, split=split, settings=settings, snapshots=snapshots, jobs=jobs, say=_say
-        )
+        with cluster_or_none(cluster, workers) as on:
+            run = pipeline.discover(
+                images, output, labels=labels, split=split, settings=settings, snapshots=snapshots, jobs=jobs,
+                say=_say, cluster=on, store_at=store,
+            )  # fmt: skip
     typer.echo(summary(run))
 
 
