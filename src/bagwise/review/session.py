@@ -141,7 +141,7 @@ class ReviewSession:
             started = time.perf_counter()
             states = self.log.states()
             before = self._open_answers(states)
-            self.run.rewrite_boxes(refit(self.run, states))
+            refit(self.run, states)
             self.items.read_boxes(self.run.boxes)
             after = self._open_answers(states)
             self._refit_answer = {

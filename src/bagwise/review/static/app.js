@@ -8,6 +8,7 @@ import { setUpKeys } from "./keys.js";
 import { VirtualList } from "./list.js";
 import { Stage } from "./stage.js";
 import { ACCEPTED, OPEN, REJECTED, STATUS, Store } from "./store.js";
+import * as view from "./view.js";
 
 const POLL_EVERY = 1000, LOOK_AHEAD = 4, SAME_OBJECT = 0.5;
 const $ = (id) => document.getElementById(id);
@@ -41,10 +42,13 @@ const outbox = new Outbox({
     const name = store.items[change.item] ? `${store.items[change.item].file}: ` : "";
     toast(name + error.message, "bad");
   },
-  onConnection: showConnection,
+  onConnection: view.showConnection,
 });
 
 // ---- showing -------------------------------------------------------------------------------------------------
+
+const describe = (item) => view.describe(store, item, detail?.item === item.id ? stage.boxes.length : 1);
+const showProgress = () => view.showProgress(store, decidedHere);
 
 async function show(id) {
   const item = store.items[id];
@@ -91,22 +95,6 @@ function noteSeen(box) {
   if (fromModel && !seen.some((other) => same(other, box))) seen.push(box);
 }
 
-function describe(item) {
-  const position = store.position(item.id), name = store.className(item), sure = Math.round(item.confidence * 100);
-  const strong = document.createElement("strong");
-  strong.textContent = name;
-  $("question").replaceChildren("Does the box hold the ", strong, "?");
-  const many = (detail?.item === item.id ? stage.boxes.length : 1) > 1;
-  if (many) $("question").firstChild.textContent = "Do the boxes hold every ";
-  $("file").textContent = `${item.file} · ${sure}% sure` + (position >= 0 ? ` · ${position + 1} of ${store.order.length}` : "");
-  const verdict = item.status === ACCEPTED ? "✓ Accepted" : item.status === REJECTED ? "✕ Rejected: no box is kept" : "";
-  $("verdict").textContent = verdict;
-  $("verdict").hidden = !verdict;
-  $("stage").dataset.status = ["open", "accepted", "rejected"][item.status];
-  $("stage").dataset.item = item.id;
-  $("announce").textContent = `${name}, ${sure}% sure, ${verdict || "to check"}, image ${position + 1} of ${store.order.length}`;
-}
-
 function lookAhead(id) {
   let position = store.position(id);
   const upcoming = new Set();
@@ -122,25 +110,6 @@ function lookAhead(id) {
     store.detail(next).catch(() => {}); // asked again when it is shown
     new Image().src = store.display(store.items[next]);
   }
-}
-
-function showProgress() {
-  const count = store.counts();
-  $("progress").max = Math.max(1, count.total);
-  $("progress").value = count.checked;
-  $("progress-text").textContent = `${count.checked} of ${count.total} checked · ${count.accepted} accepted · ${count.rejected} rejected`;
-  const open = store.order.filter((id) => store.items[id].status === OPEN).length;
-  $("list-summary").textContent = store.order.length ? `${store.order.length} listed, ${open} to check` : "Nothing fits these filters.";
-  const badge = $("refit-count");
-  badge.hidden = decidedHere === 0;
-  badge.textContent = decidedHere;
-}
-
-function showConnection(connected, waiting) {
-  $("offline").hidden = connected;
-  $("offline").textContent = waiting
-    ? `The server is away. ${waiting} ${waiting === 1 ? "change waits" : "changes wait"} here and will be sent when it is back.`
-    : "The server is away. What you decide now waits here and will be sent when it is back.";
 }
 
 // ---- deciding ------------------------------------------------------------------------------------------------
@@ -193,7 +162,7 @@ function decide(action) {
 function takeCandidate(index) {
   if (!canDecide() || index >= detail.candidates.length) return;
   const box = detail.candidates[index], boxes = stage.boxes.map((other) => [...other]);
-  const at = stage.selected >= 0 ? stage.selected : 0;
+  const at = Math.max(0, stage.target);
   if (boxes.some((other) => same(other, box))) return;
   boxes[boxes.length ? at : 0] = [...box];
   noteSeen(box);
@@ -204,7 +173,7 @@ function takeCandidate(index) {
 function nextCandidate(step) {
   if (!canDecide() || !detail.candidates.length) return;
   const count = detail.candidates.length;
-  const shown = stage.boxes[Math.max(0, stage.selected)];
+  const shown = stage.boxes[Math.max(0, stage.target)];
   let index = shown ? detail.candidates.findIndex((box) => same(box, shown)) : -1;
   if (index < 0 && step < 0) index = 0;
   for (let tries = 0; tries < count; tries++) {
@@ -242,11 +211,11 @@ async function poll() {
   clearTimeout(poll.timer);
   try {
     const news = await get(`/api/changes?since=${store.seq}`);
-    if (!outbox.queue.length) showConnection(true, 0);
+    if (!outbox.queue.length) view.showConnection(true, 0);
     await hear(news);
   } catch (error) {
     if (error instanceof Refused) toast(error.message, "bad");
-    else showConnection(false, outbox.queue.length);
+    else view.showConnection(false, outbox.queue.length);
   }
   poll.timer = setTimeout(poll, document.hidden ? 5 * POLL_EVERY : POLL_EVERY);
 }
@@ -308,16 +277,6 @@ function arrange(toTop = true) {
   if (!toTop || !store.order.length) return;
   if (store.position(current) < 0) show(store.nextOpen(-1) ?? store.order[0]);
   else list.select(current);
-}
-
-function fillClasses() {
-  const option = (value, text) => Object.assign(document.createElement("option"), { value, textContent: text });
-  const count = new Map();
-  for (const item of store.items) count.set(item.label, (count.get(item.label) || 0) + 1);
-  $("class-filter").replaceChildren(
-    option("", `All classes (${store.items.length})`),
-    ...store.classes.map((name, index) => option(index, `${name} (${count.get(index) || 0})`)),
-  );
 }
 
 function move(step) {
@@ -399,7 +358,7 @@ async function start() {
   }
   document.title = `${store.run} · bagwise review`;
   $("run-name").textContent = store.run;
-  fillClasses();
+  view.fillClasses(store);
   const left = sessionStorage.getItem("bagwise-current");
   const before = left === null ? undefined : store.items.find((item) => left === `${item.file}\n${store.className(item)}`);
   if (before) current = before.id;

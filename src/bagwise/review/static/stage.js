@@ -62,7 +62,7 @@ export class Stage {
   select(index) {
     this.selected = index < this.boxes.length ? index : -1;
     this.drawBoxes();
-    this.onSelect(this.selected);
+    this.onSelect(this.target);
   }
 
   setDrawing(on) {
@@ -200,19 +200,26 @@ export class Stage {
     this.pinch = now;
   }
 
+  /** The box that keys act on: the selected one, or the only one. */
+  get target() {
+    return this.selected >= 0 ? this.selected : this.boxes.length === 1 ? 0 : -1;
+  }
+
   nudge(dx, dy, resize) {
-    if (this.selected < 0) return;
+    const index = this.target;
+    if (index < 0) return;
     const [width, height] = this.size, step = Math.max(1, Math.round(Math.max(width, height) / 200));
-    const box = this.boxes[this.selected];
+    const box = this.boxes[index];
     const change = resize ? resized(box, "se", dx * step, dy * step, width, height) : moved(box, dx * step, dy * step, width, height);
-    this.boxes[this.selected] = rounded(change);
+    this.boxes[index] = rounded(change);
     this.drawBoxes();
     this.onEdit(this.boxes);
   }
 
   removeSelected() {
-    if (this.selected < 0) return;
-    this.boxes.splice(this.selected, 1);
+    const index = this.target;
+    if (index < 0) return;
+    this.boxes.splice(index, 1);
     this.select(this.boxes.length === 1 ? 0 : -1);
     this.onEdit(this.boxes);
   }
