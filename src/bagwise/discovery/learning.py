@@ -17,10 +17,12 @@ from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
 
 from .imageset import ImageSet
+from .multifold import MultiFoldSVC
 from .store import FeatureStore
 
 RMI = "RMISVC"
 OBJECTNESS_ALONE = "edge-boxes"
+MULTI_FOLD = "multi-fold"
 FOLDS = 3
 FEWEST_NEGATIVES = 200  # when the class itself has fewer photographs
 MOST_BAGS = 1000  # of each kind, so that memory stays bounded; more add nothing that could be measured
@@ -78,10 +80,11 @@ def make_model(recipe: Recipe) -> InstanceScorer:
 
 
 def instance_scorers() -> dict[str, type[InstanceScorer]]:
-    """The library's classifiers that score instances, by name."""
+    """What can learn classes, by name: the library's classifiers that score instances, and multi-fold learning."""
     from bagwise.all_estimators import classifiers
 
-    return {kind.__name__: kind for kind in classifiers() if issubclass(kind, InstanceScorer)}
+    named = {kind.__name__: kind for kind in classifiers() if issubclass(kind, InstanceScorer)}
+    return {**named, MULTI_FOLD: MultiFoldSVC}
 
 
 def check_method(method: str) -> None:
