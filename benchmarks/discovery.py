@@ -1,0 +1,90 @@
+"""Object discovery on PASCAL VOC 2007: CorLoc of several methods on the same boxes and features, and their time.
+
+    python benchmarks/discovery.py VOC_ROOT -o FOLDER [--split train] [--methods RMISVC MiSVC multi-fold edge-boxes]
+
+Prints one table, class by class beside the paper's table 5, and writes FOLDER/discovery.json. The first method
+extracts boxes and features; the others share them.
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bagwise.atomic import write_text
+from bagwise.discovery.pipeline import discover
+from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.settings import Settings
+from bagwise.discovery.sources import ImageSet, read_source
+from bagwise.evaluation.discovery_tables import PUBLISHED_CLASSES, PUBLISHED_MEANS
+from bagwise.evaluation.runs import evaluate_run
+
+METHODS = ("RMISVC", "MiSVC", "multi-fold", "edge-boxes")
+
+
+def run_method(source: Path, split: str, folder: Path, method: str, store: Path | None) -> RunFolder:
+    """One run; hard links to the shards of an earlier one stand in for its own."""
+    run = folder / method
+    if store is not None and not (run / "store").exists():
+        shutil.copytree(store, run / "store", copy_function=_link)
+    settings = Settings().changed(method=method)
+    return discover(
+        source, run, split=split, settings=settings, say=lambda text: print(f"{method}: {text}", flush=True)
+    )
+
+
+def _link(original: str, copy: str) -> None:
+    Path(copy).hardlink_to(original)
+
+
+def measure(run: RunFolder, truth: ImageSet) -> dict[str, Any]:
+    """CorLoc in percent, mean and per class, and what the run cost."""
+    corloc = evaluate_run(run, truth)["corloc"]["per-class"]
+    disk = sum(file.stat().st_size for file in run.store_path.rglob("*") if file.is_file())
+    return {
+        "mean": round(100 * corloc["mean"]["value"], 2),
+        "classes": {label: round(100 * rate["value"], 2) for label, rate in corloc["groups"].items()},
+        "timings": run.manifest["timings"],
+        "peak_memory_mb": run.manifest.get("peak_memory_mb"),
+        "megabytes_per_image": round(disk / 1e6 / len(run.images), 4),
+    }
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """Classes down, methods across."""
+    lines = ["| class | paper | " + " | ".join(results) + " |", "| --- |" + " --- |" * (1 + len(results))]
+    labels = next(iter(results.values()))["classes"]
+    for label in labels:
+        published = PUBLISHED_CLASSES.get(label)
+        cells = [f"{published:.1f}" if published is not None else ""]
+        cells += [f"{result['classes'][label]:.1f}" for result in results.values()]
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    means = " | ".join(f"{result['mean']:.1f}" for result in results.values())
+    lines.append(f"| mean | {PUBLISHED_MEANS['RMI-SVM']} | {means} |")
+    seconds = " | ".join(f"{result['timings']['learning']:.0f}" for result in results.values())
+    lines.append(f"| learning, seconds | 2100 | {seconds} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Read the options, run, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    options = parser.parse_args()
+    truth = read_source(options.source, split=options.split)
+    results: dict[str, dict[str, Any]] = {}
+    store: Path | None = None
+    for method in options.methods:
+        run = run_method(options.source, options.split, options.output, method, store)
+        store = store or run.store_path
+        results[method] = measure(run, truth)
+        write_text(options.output / "discovery.json", json.dumps(results, indent=1) + "\n")
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
