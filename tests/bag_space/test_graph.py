@@ -7,7 +7,7 @@ from tests.problems import concept_problem
 
 from bagwise import Bags
 from bagwise.bag_space.graph import MIGraphSVC, MiGraphSVC
-from bagwise.bag_space.graph_edges import EdgeMap, bag_distances, bag_edges, edge_sums
+from bagwise.bag_space.graph_edges import EdgeMap, bag_edges, bag_neighbours, edge_sums
 
 
 def plain_edges(bag, threshold):
@@ -53,11 +53,15 @@ def test_copies_of_an_instance_are_joined():
     np.testing.assert_allclose([degree_u, share_u, degree_v, share_v], np.ones((4, 2)))
 
 
-def test_distances_of_sparse_bags():
+def test_neighbours_of_sparse_bags():
     bag = np.random.RandomState(0).rand(5, 30) * (np.random.RandomState(1).rand(5, 30) > 0.7)
-    dense, csr = bag_distances(bag), bag_distances(sparse.csr_array(bag))
+    dense, csr = bag_neighbours(bag, 1.0), bag_neighbours(sparse.csr_array(bag), 1.0)
     np.testing.assert_allclose(csr[0], dense[0], atol=1e-7)
-    assert csr[1] == pytest.approx(dense[1])
+    np.testing.assert_array_equal(csr[1], dense[1])
+
+
+def test_equal_distances_make_no_neighbours():
+    assert not bag_neighbours(np.eye(20) / np.sqrt(3), 1.0)[1].any()
 
 
 def test_many_edges_in_blocks(monkeypatch):
@@ -110,4 +114,6 @@ def test_threshold_zero_is_the_plain_average():
 
     bags, y = concept_problem()
     graph = MiGraphSVC(threshold=0).fit(bags, y).decision_function(bags)
-    np.testing.assert_allclose(graph, MIKernelSVC().fit(bags, y).decision_function(bags), rtol=1e-6)
+    np.testing.assert_allclose(
+        graph, MIKernelSVC(normalization="average").fit(bags, y).decision_function(bags), rtol=1e-6
+    )

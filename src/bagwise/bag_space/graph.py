@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from bagwise.bag_space.graph_edges import EdgeMap, bag_distances, edge_sums
+from bagwise.bag_space.graph_edges import EdgeMap, bag_neighbours, edge_sums
 from bagwise.bag_space.kernels import self_kernel, set_kernel
-from bagwise.bag_space.svm import BagKernelSVC, SetKernelSVC, gaussian_width, in_form_of
+from bagwise.bag_space.svm import GAUSSIAN_CONSTRAINTS, BagKernelSVC, SetKernelSVC, gaussian_width, in_form_of
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 
@@ -27,11 +26,15 @@ class MiGraphSVC(SetKernelSVC):
     C : float
         Penalty of the support vector machine.
     gamma : float or "scale"
-        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "scale" takes four over the mean squared distance between
-        instances.
+        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "scale" takes ``gamma_factor`` over the mean squared distance
+        between instances.
+    gamma_factor : float
+    normalization : {"average", "feature"}
+        Divide the sum by the sums of the weights of both bags, as published, or by the norms of both bags in feature
+        space, so that each bag has kernel 1 with itself.
     threshold : float
         Two instances are neighbours when their distance is below this many times the mean distance in their bag.
-        With 0 the kernel is MI-Kernel, normalised by size.
+        With 0 all instances count alike, as in MI-Kernel.
     scaling : {"auto", "standard", "unit", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
@@ -65,30 +68,29 @@ class MiGraphSVC(SetKernelSVC):
 
     def __init__(
         self,
-        C: float = 100.0,
+        C: float = 10.0,
         gamma: float | str = "scale",
         *,
+        gamma_factor: float = 2.0,
+        normalization: str = "average",
         threshold: float = 1.0,
-        scaling: str | None = "standard",
+        scaling: str | None = "auto",
         class_weight: dict | str | None = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
+        self.gamma_factor = gamma_factor
+        self.normalization = normalization
         self.threshold = threshold
         self.scaling = scaling
         self.class_weight = class_weight
 
     def _instance_weights(self, bags: Bags) -> FloatArray:
-        parts = []
-        for bag in bags:
-            distances, mean = bag_distances(bag)
-            near = distances < self.threshold * mean
-            np.fill_diagonal(near, True)
-            parts.append(1 / near.sum(axis=1))
-        return np.concatenate(parts)
-
-    def _norm(self, bags: Bags, weight: FloatArray | None) -> FloatArray:
-        return np.add.reduceat(cast(FloatArray, weight), bags.offsets[:-1])
+        weight = np.ones(bags.n_instances)
+        for i in np.flatnonzero(bags.sizes > 1):
+            _, near = bag_neighbours(bags[i], self.threshold)
+            weight[bags.offsets[i] : bags.offsets[i + 1]] = 1 / (1 + near.sum(axis=1))
+        return weight
 
 
 class MIGraphSVC(BagKernelSVC):
@@ -104,8 +106,9 @@ class MIGraphSVC(BagKernelSVC):
     C : float
         Penalty of the support vector machine.
     gamma : float or "scale"
-        Width of the Gaussian kernel of the nodes. "scale" takes four over the mean squared distance between
-        instances.
+        Width of the Gaussian kernel of the nodes. "scale" takes ``gamma_factor`` over the mean squared distance
+        between instances.
+    gamma_factor : float
     edge_gamma : float
         Width of the Gaussian kernel of the edges, at most 10; all four numbers that describe an edge are between 0
         and 1.
@@ -138,22 +141,26 @@ class MIGraphSVC(BagKernelSVC):
     """
 
     _parameter_constraints = {  # noqa: RUF012
-        **MiGraphSVC._parameter_constraints,
+        **BagKernelSVC._parameter_constraints,
+        **GAUSSIAN_CONSTRAINTS,
+        "threshold": [Interval(Real, 0, None, closed="left")],
         "edge_gamma": [Interval(Real, 0, 10, closed="right")],
     }
 
     def __init__(
         self,
-        C: float = 100.0,
+        C: float = 10.0,
         gamma: float | str = "scale",
         *,
+        gamma_factor: float = 2.0,
         edge_gamma: float = 1.0,
         threshold: float = 1.0,
-        scaling: str | None = "standard",
+        scaling: str | None = "auto",
         class_weight: dict | str | None = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
+        self.gamma_factor = gamma_factor
         self.edge_gamma = edge_gamma
         self.threshold = threshold
         self.scaling = scaling
@@ -163,17 +170,16 @@ class MIGraphSVC(BagKernelSVC):
         return edge_sums(bags, self.threshold, EdgeMap.of_width(self.edge_gamma))
 
     def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
-        self.gamma_ = gaussian_width(self.gamma, bags)
-        self._training_edges = self._edges(bags)
-        kernel = set_kernel(bags, gamma=self.gamma_) + self._training_edges @ self._training_edges.T
+        self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags)
+        edges = self._edges(bags)
+        kernel = set_kernel(bags, gamma=self.gamma_) + edges @ edges.T
         norm = np.sqrt(np.diag(kernel))
         return kernel / norm / norm[:, None]
 
     def _keep(self, bags: Bags, support: NDArray[np.int64]) -> None:
         kept = bags[support]
         self.support_instances_, self.support_offsets_ = kept.instances, kept.offsets
-        self.support_edges_ = self._training_edges[support]
-        del self._training_edges
+        self.support_edges_ = self._edges(kept)
         self.support_norm_ = self._norm(kept, self.support_edges_)
 
     def _norm(self, bags: Bags, edges: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise.bags import Bags
@@ -43,22 +44,32 @@ class EdgeMap:
         return np.exp(-self.gamma * (numbers[..., None] - self.landmarks) ** 2) @ self.mix
 
 
-def bag_distances(bag: Any) -> tuple[FloatArray, float]:
-    """(m, m) distances between the instances of a bag, and their mean over pairs of different instances."""
-    dense = bag.toarray() if sparse.issparse(bag) and bag.shape[1] <= 4 * bag.shape[0] else bag
-    if sparse.issparse(dense):
-        products = (dense @ dense.T).toarray().astype(np.float64)
+def bag_neighbours(bag: Any, threshold: float) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Distances between the instances of a bag, and which are below ``threshold`` times their mean.
+
+    Returns
+    -------
+    distances : (m, m) array
+    near : (m, m) boolean array, false on the diagonal
+    """
+    if sparse.issparse(bag):
+        products = (bag @ bag.T).toarray().astype(np.float64)
     else:
-        centred = dense - dense.mean(axis=0, dtype=np.float64)
+        centred = bag - bag.mean(axis=0, dtype=np.float64)
         products = centred @ centred.T
     norm = np.diag(products)
     squared = norm[:, None] + norm - (products + products.T)
     # Rounding makes duplicates differ a little: what is that small is zero.
     squared[squared <= 1e-13 * (norm[:, None] + norm)] = 0
-    np.fill_diagonal(squared, 0)
     distances = np.sqrt(squared)
+    np.fill_diagonal(distances, 0)
     m = len(distances)
-    return distances, float(distances.sum() / (m * (m - 1))) if m > 1 else 0.0
+    mean = distances.sum() / max(m * (m - 1), 1)
+    # A hair below the mean, so that rounding does not decide where all distances are equal, as between texts that
+    # have no words in common.
+    near = distances < threshold * mean * (1 - 1e-6)
+    np.fill_diagonal(near, False)
+    return distances, near
 
 
 def bag_edges(bag: Any, threshold: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
@@ -70,9 +81,9 @@ def bag_edges(bag: Any, threshold: float) -> tuple[FloatArray, FloatArray, Float
         Degree of each end over the number of edges of the graph, and the weight of the edge over that of all edges
         of that end. The weight of an edge is one over its length.
     """
-    distances, mean = bag_distances(bag)
-    joined = distances < threshold * mean
-    np.fill_diagonal(joined, False)
+    if bag.shape[0] < 2:
+        return None
+    distances, joined = bag_neighbours(bag, threshold)
     u, v = np.nonzero(joined)
     if len(u) == 0:
         return None

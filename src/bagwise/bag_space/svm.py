@@ -17,6 +17,10 @@ from bagwise.bags import Bags
 from bagwise.base import BagClassifier, FloatArray
 from bagwise.preprocessing import SCALINGS, InstanceScaler
 
+GAUSSIAN_CONSTRAINTS: dict[str, list] = {
+    "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+    "gamma_factor": [Interval(Real, 0, None, closed="neither")],
+}
 # LIBSVM's own tolerance, 1e-3, leaves the order of the bags visible in the third digit of the scores.
 TOLERANCE = 1e-4
 
@@ -86,34 +90,37 @@ class SetKernelSVC(BagKernelSVC):
 
     _parameter_constraints = {  # noqa: RUF012
         **BagKernelSVC._parameter_constraints,
-        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+        **GAUSSIAN_CONSTRAINTS,
+        "normalization": [StrOptions({"average", "feature"})],
     }
 
     gamma: float | str
+    gamma_factor: float
+    normalization: str
 
-    def _instance_weights(self, bags: Bags) -> FloatArray | None:
-        """(n_instances,) weight of each instance in its bag; None for one."""
-        return None
+    def _instance_weights(self, bags: Bags) -> FloatArray:
+        """(n_instances,) weight of each instance in its bag."""
+        return np.ones(bags.n_instances)
 
-    def _norm(self, bags: Bags, weight: FloatArray | None) -> FloatArray:
+    def _norm(self, bags: Bags, weight: FloatArray) -> FloatArray:
         """(n_bags,) what to divide the rows of the sums by."""
-        raise TypeError(f"{type(self).__name__} does not say how its kernel is normalised")
+        if self.normalization == "average":
+            return np.add.reduceat(weight, bags.offsets[:-1])
+        return np.sqrt(self_kernel(bags, gamma=self.gamma_, weight=weight))
 
     def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
-        self.gamma_ = gaussian_width(self.gamma, bags)
+        self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags)
         weight = self._instance_weights(bags)
         kernel = set_kernel(bags, gamma=self.gamma_, weight_a=weight)
-        norm = self._norm(bags, weight)
+        norm = self._norm(bags, weight) if self.normalization == "average" else np.sqrt(np.diag(kernel))
         return kernel / norm / norm[:, None]
 
     def _keep(self, bags: Bags, support: NDArray[np.int64]) -> None:
         kept = bags[support]
         weight = self._instance_weights(kept)
-        norm = self._norm(kept, weight)
-        one = np.ones(kept.n_instances) if weight is None else weight
         self.support_instances_ = kept.instances
         self.support_offsets_ = kept.offsets
-        self.support_weight_ = one / np.repeat(norm, kept.sizes)
+        self.support_weight_ = weight / np.repeat(self._norm(kept, weight), kept.sizes)
 
     def _support_kernel(self, bags: Bags) -> FloatArray:
         kept = Bags.from_arrays(self.support_instances_, self.support_offsets_, check_finite=False)
@@ -134,11 +141,12 @@ class MIKernelSVC(SetKernelSVC):
     C : float
         Penalty of the support vector machine.
     gamma : float or "scale"
-        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "scale" takes four over the mean squared distance between
-        instances. (The power p of the published kernel is contained in it: exp(-γ d²)^p = exp(-γp d²).)
-    normalization : {"average", "feature"}
-        Divide the sum by the sizes of both bags, or by the norms of both bags in feature space, so that each bag
-        has kernel 1 with itself.
+        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "scale" takes ``gamma_factor`` over the mean squared distance
+        between instances. (The power p of the published kernel is contained in it: exp(-γ d²)^p = exp(-γp d²).)
+    gamma_factor : float
+    normalization : {"feature", "average"}
+        Divide the sum by the norms of both bags in feature space, so that each bag has kernel 1 with itself, or by
+        the sizes of both bags.
     scaling : {"auto", "standard", "unit", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
@@ -152,6 +160,8 @@ class MIKernelSVC(SetKernelSVC):
         Indices of the training bags that any of the problems needs.
     support_instances_, support_offsets_
         Their instances, scaled.
+    support_weight_ : (n,) array
+        What each of these instances counts, normalisation included.
     gamma_ : float
 
     References
@@ -168,38 +178,30 @@ class MIKernelSVC(SetKernelSVC):
     array([1, 1, 1])
     """
 
-    _parameter_constraints = {  # noqa: RUF012
-        **SetKernelSVC._parameter_constraints,
-        "normalization": [StrOptions({"average", "feature"})],
-    }
-
     def __init__(
         self,
-        C: float = 100.0,
+        C: float = 10.0,
         gamma: float | str = "scale",
         *,
-        normalization: str = "average",
-        scaling: str | None = "standard",
+        gamma_factor: float = 2.0,
+        normalization: str = "feature",
+        scaling: str | None = "auto",
         class_weight: dict | str | None = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
+        self.gamma_factor = gamma_factor
         self.normalization = normalization
         self.scaling = scaling
         self.class_weight = class_weight
 
-    def _norm(self, bags: Bags, weight: FloatArray | None) -> FloatArray:
-        if self.normalization == "average":
-            return bags.sizes.astype(np.float64)
-        return np.sqrt(self_kernel(bags, gamma=self.gamma_))
 
-
-def gaussian_width(gamma: float | str, bags: Bags) -> float:
-    """γ as a number: "scale" is four over the mean squared distance between instances."""
+def gaussian_width(gamma: float | str, factor: float, bags: Bags) -> float:
+    """γ as a number: "scale" is the factor over the mean squared distance between instances."""
     if gamma != "scale":
         return float(gamma)
     distance = mean_squared_distance(bags)
-    return 4 / distance if distance > 0 else 1.0
+    return factor / distance if distance > 0 else 1.0
 
 
 def in_form_of(reference: Any, instances: Any) -> Any:

@@ -92,7 +92,7 @@ class Mixture:
 
     @classmethod
     def fit(
-        cls, x: FloatArray, n_components: int, rng: np.random.RandomState, *, max_iter: int = 100, tol: float = 1e-4
+        cls, x: FloatArray, n_components: int, rng: np.random.RandomState, *, max_iter: int = 100, tol: float = 1e-3
     ) -> Mixture:
         """Expectation-maximisation from the clusters of k-means, until the mean log-likelihood rises by less than tol.
 
