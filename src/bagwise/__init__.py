@@ -1,10 +1,14 @@
 """Multiple-instance learning, and object discovery in photographs with image-level labels."""
 
 from bagwise.bag_space import MIGraphSVC, MiGraphSVC, MIKernelSVC, PPMMKernelSVC
+from bagwise.bag_space.neighbors import CitationKNN
 from bagwise.bags import Bags
 from bagwise.embedded_space.fisher import MiFV, MiFVTransformer
+from bagwise.embedded_space.miles import MILES, MILESTransformer
 from bagwise.embedded_space.vlad import MiVLAD, MiVLADTransformer
+from bagwise.instance_space.apr import APR
 from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
+from bagwise.instance_space.single import SingleInstance
 from bagwise.instance_space.svm import MISVC, MiSVC
 from bagwise.persistence import load, save
 from bagwise.preprocessing import InstanceNystroem, InstanceScaler, OnInstances
@@ -13,15 +17,19 @@ from bagwise.rmi import RMISVC
 __version__ = "0.1.0"
 
 __all__ = [
+    "APR",
     "EMDD",
+    "MILES",
     "MISVC",
     "RMISVC",
     "Bags",
+    "CitationKNN",
     "DiverseDensity",
     "InstanceNystroem",
     "InstanceScaler",
     "MIGraphSVC",
     "MIKernelSVC",
+    "MILESTransformer",
     "MiFV",
     "MiFVTransformer",
     "MiGraphSVC",
@@ -30,6 +38,7 @@ __all__ = [
     "MiVLADTransformer",
     "OnInstances",
     "PPMMKernelSVC",
+    "SingleInstance",
     "load",
     "save",
 ]

@@ -8,9 +8,13 @@ from bagwise.base import BagClassifier
 def classifiers() -> list[type[BagClassifier]]:
     """All bag classifiers that need nothing beyond the default install."""
     from bagwise.bag_space import MIGraphSVC, MiGraphSVC, MIKernelSVC, PPMMKernelSVC
+    from bagwise.bag_space.neighbors import CitationKNN
     from bagwise.embedded_space.fisher import MiFV
+    from bagwise.embedded_space.miles import MILES
     from bagwise.embedded_space.vlad import MiVLAD
+    from bagwise.instance_space.apr import APR
     from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
+    from bagwise.instance_space.single import SingleInstance
     from bagwise.instance_space.svm import MISVC, MiSVC
     from bagwise.rmi import RMISVC
 
@@ -18,6 +22,10 @@ def classifiers() -> list[type[BagClassifier]]:
         RMISVC,
         MiSVC,
         MISVC,
+        MILES,
+        CitationKNN,
+        APR,
+        SingleInstance,
         DiverseDensity,
         EMDD,
         MIKernelSVC,
@@ -36,7 +44,9 @@ def deep_classifiers() -> list[type[BagClassifier]]:
 
 def storable_types() -> list[type]:
     """Classes that a model file may hold: the classifiers and the parts they are made of."""
+    from bagwise.discovery.multifold import MultiFoldSVC
     from bagwise.embedded_space.fisher import MiFVTransformer
+    from bagwise.embedded_space.miles import MILESTransformer
     from bagwise.embedded_space.mixture import Mixture, Projection
     from bagwise.embedded_space.vlad import MiVLADTransformer
     from bagwise.instance_space._kernel_machine import InstanceKernel
@@ -50,8 +60,10 @@ def storable_types() -> list[type]:
         InstanceNystroem,
         InstanceKernel,
         Iterate,
+        MILESTransformer,
         MiFVTransformer,
         MiVLADTransformer,
         Mixture,
+        MultiFoldSVC,
         Projection,
     ]

@@ -1,0 +1,93 @@
+"""Growing a tight axis-parallel rectangle around one instance of every positive bag, compiled.
+
+Imported on first use.
+"""
+
+import numpy as np
+from numba import njit
+
+UNSET = -1
+
+
+@njit(cache=True, nogil=True)
+def _growth(x, features, low, high):
+    """How much wider the rectangle gets, summed over the features, when it takes in x."""
+    total = 0.0
+    for f in features:
+        if x[f] < low[f]:
+            total += low[f] - x[f]
+        elif x[f] > high[f]:
+            total += x[f] - high[f]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _bounds_without(X, chosen, left_out, features, low, high):
+    """Bounds of the chosen instances, without that of one bag."""
+    for f in features:
+        low[f], high[f] = np.inf, -np.inf
+    for bag in range(len(chosen)):
+        if bag != left_out and chosen[bag] != UNSET:
+            x = X[chosen[bag]]
+            for f in features:
+                low[f] = min(low[f], x[f])
+                high[f] = max(high[f], x[f])
+
+
+@njit(cache=True, nogil=True)
+def _touches(x, features, low, high):
+    """Whether x lies on a border of the rectangle, so that without it the rectangle may be smaller."""
+    inside = True
+    for f in features:
+        inside &= low[f] < x[f] < high[f]
+    return not inside
+
+
+@njit(cache=True, nogil=True)
+def grow(X, offsets, features, seed, seed_bag, max_sweeps):
+    """Choose one instance of each bag, greedily and with second thoughts, so that their rectangle is small.
+
+    Starts from instance ``seed``; then takes the instance, of any bag not yet covered, that widens the rectangle
+    least; and after each, asks every bag covered so far again which of its instances suits the others best.
+
+    Returns
+    -------
+    chosen : (n_bags,) array of rows
+    """
+    n_bags, d = len(offsets) - 1, X.shape[1]
+    chosen = np.full(n_bags, UNSET)
+    chosen[seed_bag] = seed
+    low, high = X[seed].copy(), X[seed].copy()
+    rest_low, rest_high = np.empty(d), np.empty(d)
+    for covered in range(1, n_bags):
+        best, best_bag, least = UNSET, UNSET, np.inf
+        for bag in range(n_bags):
+            if chosen[bag] == UNSET:
+                for row in range(offsets[bag], offsets[bag + 1]):
+                    growth = _growth(X[row], features, low, high)
+                    if growth < least:
+                        best, best_bag, least = row, bag, growth
+        chosen[best_bag] = best
+        _bounds_without(X, chosen, UNSET, features, low, high)
+        if covered == 1:
+            continue  # with two bags, each would follow the other
+        for _ in range(max_sweeps):
+            changed = False
+            for bag in range(n_bags):
+                # A rectangle is no smaller without an instance from its inside.
+                if chosen[bag] == UNSET or not _touches(X[chosen[bag]], features, low, high):
+                    continue
+                _bounds_without(X, chosen, bag, features, rest_low, rest_high)
+                best = chosen[bag]
+                least = _growth(X[best], features, rest_low, rest_high) * (1.0 - 1e-12)
+                for row in range(offsets[bag], offsets[bag + 1]):
+                    growth = _growth(X[row], features, rest_low, rest_high)
+                    if growth < least:
+                        best, least = row, growth
+                if best != chosen[bag]:
+                    chosen[bag] = best
+                    changed = True
+                    _bounds_without(X, chosen, UNSET, features, low, high)
+            if not changed:
+                break
+    return chosen

@@ -1,0 +1,209 @@
+"""APR: the axis-parallel rectangle of iterated discrimination, the first multiple-instance method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from bagwise.bags import Bags
+from bagwise.base import FloatArray, InstanceScorer
+from bagwise.instance_space._dual import IntArray
+from bagwise.preprocessing import SCALINGS, InstanceScaler
+
+MAX_ROUNDS = 10
+MAX_SWEEPS = 10
+# The kernel of the density estimate is at least this wide, in the unit of the scaled columns.
+LEAST_DEVIATION = 1e-2
+
+
+class APR(InstanceScorer):
+    """Axis-parallel rectangle by iterated discrimination.
+
+    The rectangle has an instance of every positive bag inside. It is grown greedily around one instance of each, in
+    the columns chosen so far (all at first); then the columns are chosen anew, as few as keep the negative instances
+    out; and both again until the choice repeats itself. At last the borders move outwards, so far that a density
+    estimate expects a share ``epsilon`` of positive instances beyond them. An instance's score is how deep inside the
+    rectangle it lies, and negative outside; a bag's is its highest.
+
+    Takes dense instances only: a rectangle has borders in columns that are zero too.
+
+    Parameters
+    ----------
+    tau : float
+        Share of a kernel of the density estimate that fits into the tight rectangle: the larger, the narrower.
+    epsilon : float
+        Share of positive instances expected outside of each column's borders.
+    margin : float
+        A column keeps a negative instance out strongly when that is further than this from its border, or further
+        than in any other column; the unit is that of the scaled columns.
+    scaling : {"auto", "standard", "unit", None}
+        What to do with the instances first; see `InstanceScaler`.
+
+    Attributes
+    ----------
+    features_ : list of (n_chosen,) arrays, one for each problem
+        The columns in which the rectangle has borders.
+    low_, high_ : lists of (n_chosen,) arrays
+        The borders, for scaled instances.
+
+    References
+    ----------
+    Thomas G. Dietterich, Richard H. Lathrop, Tomás Lozano-Pérez: Solving the Multiple Instance Problem with
+    Axis-Parallel Rectangles. Artificial Intelligence 89, 1997.
+
+    Examples
+    --------
+    >>> from bagwise import APR
+    >>> from bagwise.datasets import load_musk1
+    >>> bags, y = load_musk1()
+    >>> model = APR().fit(bags, y)
+    >>> model.predict(bags[:3])
+    array([1, 1, 1])
+    """
+
+    accepts_sparse = False
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
+        "tau": [Interval(Real, 0, 1, closed="neither")],
+        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        "margin": [Interval(Real, 0, None, closed="left")],
+        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+    }
+
+    def __init__(
+        self,
+        tau: float = 0.995,
+        epsilon: float = 0.01,
+        *,
+        margin: float = 1.0,
+        scaling: str | None = "standard",
+    ) -> None:
+        self.tau = tau
+        self.epsilon = epsilon
+        self.margin = margin
+        self.scaling = scaling
+
+    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
+        self._validate_params()
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+        bags = self.scaler_.transform(bags)
+        self.features_, self.low_, self.high_ = [], [], []
+        for positive in targets.T:
+            negatives = bags[~positive]
+            tight = iterated_discrimination(
+                bags[positive], negatives.instances, np.repeat(weight[~positive], negatives.sizes), self.margin
+            )
+            low, high = expanded(tight.inside, weight[positive], self.tau, self.epsilon)
+            self.features_.append(tight.features)
+            self.low_.append(low)
+            self.high_.append(high)
+
+    def _instance_scores(self, bags: Bags) -> FloatArray:
+        x = self.scaler_.transform(bags).instances
+        scores = np.empty((len(x), len(self.features_)))
+        for k, (features, low, high) in enumerate(zip(self.features_, self.low_, self.high_)):
+            part = x[:, features].astype(np.float64)
+            scores[:, k] = np.minimum(part - low, high - part).min(axis=1)
+        return scores
+
+    def _bag_scores(self, bags: Bags) -> FloatArray:
+        return np.maximum.reduceat(self._instance_scores(bags), bags.offsets[:-1], axis=0)
+
+
+@dataclass
+class TightRectangle:
+    """The rectangle that just holds one instance of every positive bag."""
+
+    features: IntArray  # (n_chosen,) columns
+    inside: FloatArray  # (n_bags, n_chosen) the instances that it holds
+
+
+def iterated_discrimination(
+    positives: Bags, negatives: FloatArray, weight: FloatArray, margin: float
+) -> TightRectangle:
+    """Grow the rectangle and choose columns by turns, until the columns stay the same.
+
+    Parameters
+    ----------
+    positives : Bags
+    negatives : (n, d) array of negative instances
+    weight : (n,) array
+        How much it counts to keep each negative instance out.
+    margin : float
+    """
+    from bagwise.instance_space._apr_loops import grow
+
+    x, offsets = positives.instances.astype(np.float64), positives.offsets
+    features = np.arange(positives.n_features)
+    seed = first_instance(x, offsets)
+    seed_bag = int(np.searchsorted(offsets, seed, side="right")) - 1
+    for _ in range(MAX_ROUNDS):
+        inside = x[grow(x, offsets, features, seed, seed_bag, MAX_SWEEPS)]
+        before, features = features, discriminating(inside, negatives, weight, margin)
+        if np.array_equal(before, features):
+            break
+    return TightRectangle(features, inside[:, features])
+
+
+def first_instance(x: FloatArray, offsets: IntArray) -> int:
+    """The instance nearest to the smallest rectangle that any solution must touch in every column."""
+    highest = np.maximum.reduceat(x, offsets[:-1]).min(axis=0)
+    lowest = np.minimum.reduceat(x, offsets[:-1]).max(axis=0)
+    low, high = np.minimum(highest, lowest), np.maximum(highest, lowest)
+    return int(np.argmin(np.maximum(np.maximum(low - x, x - high), 0).sum(axis=1)))
+
+
+def discriminating(inside: FloatArray, negatives: FloatArray, weight: FloatArray, margin: float) -> IntArray:
+    """Sorted columns that keep the negative instances out of the rectangle around ``inside``.
+
+    Takes the column that strongly keeps out most of those not kept out yet, until nothing is left to gain; all
+    columns when none keeps anything out.
+    """
+    low, high = inside.min(axis=0), inside.max(axis=0)
+    beyond = np.maximum(np.maximum(low - negatives, negatives - high), 0)
+    furthest = beyond.max(axis=1, keepdims=True, initial=0)
+    strong = (beyond > 0) & ((beyond > margin) | (beyond == furthest))
+    left = weight.astype(np.float64)
+    features: list[int] = []
+    while True:
+        gain = left @ strong
+        best = int(np.argmax(gain))
+        if gain[best] <= 0:
+            break
+        features.append(best)
+        left = np.where(strong[:, best], 0, left)
+    return np.array(sorted(features)) if features else np.arange(inside.shape[1])
+
+
+def expanded(inside: FloatArray, weight: FloatArray, tau: float, epsilon: float) -> tuple[FloatArray, FloatArray]:
+    """Borders beyond which Gaussian kernels around the instances inside have epsilon / 2 of their mass each.
+
+    Parameters
+    ----------
+    inside : (n, n_chosen) array
+    weight : (n,) array
+
+    Returns
+    -------
+    low, high : (n_chosen,) arrays
+    """
+    low, high = inside.min(axis=0), inside.max(axis=0)
+    deviation = np.maximum((high - low) / 2 / ndtri((1 + tau) / 2), LEAST_DEVIATION)
+    share = weight / weight.sum()
+
+    def border(values: FloatArray) -> FloatArray:
+        """Where the mass below is epsilon / 2, by bisection."""
+        reach = deviation * (1 - ndtri(epsilon / 2))
+        below, above = values.min(axis=0) - reach, values.max(axis=0) + reach
+        for _ in range(60):
+            middle = (below + above) / 2
+            mass = share @ ndtr((middle - values) / deviation)
+            below, above = np.where(mass < epsilon / 2, middle, below), np.where(mass < epsilon / 2, above, middle)
+        return (below + above) / 2
+
+    return border(inside), -border(-inside)
