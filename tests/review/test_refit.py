@@ -167,7 +167,7 @@ def test_a_refit_that_fails_says_why_and_can_be_tried_again(small_run):
         until = time.monotonic() + 30
         while session.changes(0)["refit"]["state"] == "running" and time.monotonic() < until:
             time.sleep(0.02)
-        assert "not a feature store" in session.changes(0)["refit"]["error"]
+        assert "does not say how it was learnt" in session.changes(0)["refit"]["error"]
     session.close()
 
 

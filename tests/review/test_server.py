@@ -3,11 +3,13 @@
 import io
 import json
 import socket
+from pathlib import Path
 
+import pooch
 import pytest
 from tests.review.support import Image, paint, write_run
 
-from bagwise.review.access import Guard
+from bagwise.review.access import Guard, run_token
 from bagwise.review.decisions import DecisionLog, ReviewError
 from bagwise.review.server import ReviewServer
 
@@ -253,8 +255,7 @@ def test_without_a_wish_a_taken_usual_port_is_no_problem(small_run, monkeypatch,
     monkeypatch.setattr("bagwise.review.server.DEFAULT_PORT", quiet_server.port)
     server = ReviewServer(small_run)
     assert server.port != quiet_server.port
-    server.stop()
-    server.run()
+    server.close()
 
 
 def test_told_to_listen_to_the_network_it_answers_to_addresses_but_not_to_foreign_names():
@@ -266,3 +267,26 @@ def test_told_to_listen_to_the_network_it_answers_to_addresses_but_not_to_foreig
     assert guard._is_our_name(f"{socket.gethostname()}:80")
     assert not guard._is_our_name("evil.example:80")
     assert not Guard(app, token="t", host="127.0.0.1", port=80)._is_our_name("192.168.1.5:80")
+
+
+def test_a_run_whose_images_are_gone_is_said_so(tmp_path):
+    run = write_run(tmp_path / "run", [(10, 10)])
+    run.source_root.rmdir()
+    with pytest.raises(ReviewError, match=r"not at .* any more"):
+        ReviewServer(run, port=0)
+
+
+def test_the_token_is_private_stable_and_one_per_run(tmp_path):
+    first = run_token(tmp_path / "a")
+    assert run_token(tmp_path / "a") == first
+    assert run_token(tmp_path / "b") != first
+    assert len(first) >= 32
+    (path,) = [file for file in Path(pooch.os_cache("bagwise")).glob("review/*.token") if file.read_text() == first]
+    assert path.stat().st_mode & 0o077 == 0
+    path.write_text(first[:5])
+    assert len(run_token(tmp_path / "a")) >= 32, "a token cut short by a crash is made anew"
+
+
+def test_a_host_that_cannot_be_listened_on_is_one_sentence(small_run):
+    with pytest.raises(OSError, match=r"cannot listen on 203\.0\.113\.1 port"):
+        ReviewServer(small_run, host="203.0.113.1", port=0)

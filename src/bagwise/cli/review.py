@@ -1,5 +1,6 @@
 """`bagwise review`: the page on which a person checks the boxes."""
 
+import contextlib
 import sys
 import webbrowser
 from pathlib import Path
@@ -37,4 +38,5 @@ def register(app: typer.Typer) -> None:
         print("Stop with Ctrl-C; every decision is already saved.", flush=True)
         if browser:
             webbrowser.open(server.url)
-        server.run()
+        with contextlib.suppress(KeyboardInterrupt):  # the ordinary way to end a review
+            server.run()

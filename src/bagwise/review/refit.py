@@ -66,6 +66,8 @@ class Learner:
 
     def __init__(self, run: RunFolder):
         self.run = run
+        if "learnt" not in run.manifest:
+            raise ValueError(f"{run.path} does not say how it was learnt: run `bagwise discover` again")
         self.store = FeatureStore(run.store_path)
         self.settings = Settings.from_dict(run.manifest["settings"])
         if self.settings.recipe.method == OBJECTNESS_ALONE:

@@ -147,6 +147,8 @@ class ReviewServer:
     """
 
     def __init__(self, run: RunFolder, *, host: str = "127.0.0.1", port: int | None = None):
+        if not run.source_root.is_dir():
+            raise ReviewError(f"the images of this run are not at {run.source_root} any more: put them back there")
         self.session = ReviewSession(run)
         try:
             self._listener = listen(host, port)
@@ -166,8 +168,12 @@ class ReviewServer:
         try:
             self._server.run(sockets=[self._listener])
         finally:
-            self._listener.close()
-            self.session.close()
+            self.close()
+
+    def close(self) -> None:
+        """Give the port and the log free."""
+        self._listener.close()
+        self.session.close()
 
     def stop(self) -> None:
         """Let `run`, in another thread, return."""

@@ -96,7 +96,7 @@ export class Outbox {
           this.keep();
           this.onRefused(change, error);
         } else {
-          this.onConnection(false, this.queue.length);
+          this.onConnection(false, this.queue.length, error instanceof Refused ? error.message : "");
           await new Promise((resolve) => setTimeout(resolve, wait));
           wait = Math.min(wait * 2, 3000);
         }

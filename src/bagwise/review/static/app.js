@@ -214,8 +214,7 @@ async function poll() {
     if (!outbox.queue.length) view.showConnection(true, 0);
     await hear(news);
   } catch (error) {
-    if (error instanceof Refused) toast(error.message, "bad");
-    else view.showConnection(false, outbox.queue.length);
+    view.showConnection(false, outbox.queue.length, error instanceof Refused ? error.message : "");
   }
   poll.timer = setTimeout(poll, document.hidden ? 5 * POLL_EVERY : POLL_EVERY);
 }
@@ -348,7 +347,8 @@ async function start() {
   setUpDialogs();
   setUpKeys(act);
   try {
-    await outbox.flush(); // what a reload interrupted goes first, so that the index holds it
+    // What a reload interrupted goes first, so that the index holds it; but the page does not wait for ever.
+    await Promise.race([outbox.flush(), new Promise((resolve) => setTimeout(resolve, 3000))]);
     await store.load();
   } catch (error) {
     $("progress-text").textContent = "";

@@ -32,11 +32,14 @@ export function showProgress(store, decidedHere) {
   badge.textContent = decidedHere;
 }
 
-export function showConnection(connected, waiting) {
+/** Say that changes cannot be saved now: because the server is away, or for the reason it gave. */
+export function showConnection(connected, waiting, reason = "") {
   $("offline").hidden = connected;
-  $("offline").textContent = waiting
-    ? `The server is away. ${waiting} ${waiting === 1 ? "change waits" : "changes wait"} here and will be sent when it is back.`
-    : "The server is away. What you decide now waits here and will be sent when it is back.";
+  const why = reason ? `Nothing can be saved now: ${reason}.` : "The server is away.";
+  const kept = waiting
+    ? `${waiting} ${waiting === 1 ? "change waits" : "changes wait"} here and will be sent when that is over.`
+    : "What you decide now waits here and will be sent when that is over.";
+  $("offline").textContent = `${why} ${kept}`;
 }
 
 export function fillClasses(store) {
