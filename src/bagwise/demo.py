@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from bagwise.atomic import replacing
 from bagwise.bags import Bags
-from bagwise.datasets import load_musk1
+from bagwise.datasets import load_demo_photos, load_musk1
 from bagwise.rmi import RMISVC
 
 MOLECULES_SHOWN = 24
@@ -39,6 +40,41 @@ def molecules(folder: Path) -> list[str]:
         f"MUSK 1: {len(bags)} molecules (bags) in {bags.n_instances} shapes (instances); only molecules are labelled.",
         f"10-fold cross-validation: {np.mean(held_out == y):.1%} of the molecules classified correctly.",
         f"{decisive} of the {bags.n_instances} shapes are held responsible for a musky smell: see {picture}",
+    ]
+
+
+def photographs(folder: Path, say: Callable[[str], None]) -> list[str]:
+    """Find the objects in the embedded photographs, judge them by boxes drawn by eye, and write it all down.
+
+    Parameters
+    ----------
+    folder : where the run folder ``photographs`` with its report and the contact sheet are written
+    say : gets a line now and then
+
+    Returns
+    -------
+    Lines that tell the result.
+    """
+    from bagwise.discovery.pipeline import discover
+    from bagwise.discovery.sources import read_source
+    from bagwise.evaluation.kept import keep_evaluation
+    from bagwise.evaluation.runs import evaluate_run, truth_of
+    from bagwise.report import write_report
+    from bagwise.report.contact_sheet import write_contact_sheet
+
+    photos = load_demo_photos()
+    run = discover(photos.root, folder / "photographs", snapshots=True, say=say)
+    boxes = read_source(photos.truth)
+    figures, truth = evaluate_run(run, boxes), truth_of(run, boxes)
+    keep_evaluation(run, figures, truth)
+    sheet = write_contact_sheet(run, folder / "contact-sheet.jpg", truth)
+    corloc = figures["corloc"]["per-class"]
+    by_class = ", ".join(f"{name} {rate['hits']} of {rate['of']}" for name, rate in corloc["groups"].items())
+    return [
+        f"Objects found in {len(run.images)} photographs that only say what they show: see {sheet}",
+        f"CorLoc (share of photographs with the right box, per cent): {100 * corloc['mean']['value']:.0f} ({by_class})",
+        f"The report: {write_report(run)}",
+        f"Check and correct the boxes: bagwise review {folder / 'photographs'}",
     ]
 
 

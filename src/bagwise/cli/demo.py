@@ -26,3 +26,6 @@ def demo(
     typer.echo("Which shapes make a molecule smell of musk?")
     for line in stories.molecules(output):
         typer.echo(f"  {line}")
+    typer.echo("\nWhere are the objects in photographs?")
+    for line in stories.photographs(output, lambda text: typer.echo(f"  {text}")):
+        typer.echo(f"  {line}")

@@ -1,0 +1,57 @@
+"""A contact sheet: photographs in rows by class, with the boxes that were found."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bagwise._optional import require
+from bagwise.atomic import replacing
+from bagwise.discovery.images import read_image
+from bagwise.discovery.runfolder import RunFolder
+from bagwise.report.pictures import Answer, answers_by_class
+
+CELL = (240, 180)  # pixels of one photograph
+MARGIN = 8
+FOUND, RIGHT, WRONG = "#ffb000", "#3ddc84", "#ff5a5f"
+
+
+def write_contact_sheet(run: RunFolder, path: Path, truth: Any = None, per_class: int = 5) -> Path:
+    """Draw the most confident answers of every class, one row each.
+
+    Parameters
+    ----------
+    truth : boxes per file, as `bagwise.evaluation.runs.truth_of` gives them, optional; green is
+        then right and red wrong
+    """
+    drawing, images = require("PIL.ImageDraw", extra="vision"), require("PIL.Image", extra="vision")
+    rows = {label: answers for label, answers in answers_by_class(run, truth, {}).items() if answers}
+    columns = min(per_class, max(len(answers) for answers in rows.values()))
+    width, height = (side + MARGIN for side in CELL)
+    sheet = images.new("RGB", (columns * width + MARGIN, len(rows) * (height + 16) + MARGIN), "white")
+    draw = drawing.Draw(sheet)
+    for row, (label, answers) in enumerate(rows.items()):
+        top = MARGIN + row * (height + 16)
+        draw.text((MARGIN, top), _title(label, answers), fill="black")
+        for column, answer in enumerate(answers[:columns]):
+            sheet.paste(_cell(run, answer, images, drawing), (MARGIN + column * width, top + 14))
+    with replacing(path) as aside:
+        sheet.save(aside, "PNG" if path.suffix == ".png" else "JPEG", quality=85)
+    return path
+
+
+def _title(label: str, answers: Sequence[Answer]) -> str:
+    judged = [answer.right for answer in answers if answer.right is not None]
+    score = f": {sum(judged)} of {len(judged)} right" if judged else ""
+    return f"{label}{score}"
+
+
+def _cell(run: RunFolder, answer: Answer, images: Any, drawing: Any) -> Any:
+    picture = images.fromarray(read_image(run.image_path(answer.file)))
+    scale = min(CELL[0] / picture.width, CELL[1] / picture.height)
+    picture = picture.resize((round(picture.width * scale), round(picture.height * scale)))
+    colour = FOUND if answer.right is None else RIGHT if answer.right else WRONG
+    corners = [float(side) * scale for side in answer.box]
+    draw = drawing.Draw(picture)
+    draw.rectangle(corners, outline="black", width=5)
+    draw.rectangle(corners, outline=colour, width=3)
+    return picture
