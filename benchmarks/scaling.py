@@ -1,0 +1,200 @@
+"""How time and memory of a fit grow with bags, instances, features and non-zeros.
+
+    python benchmarks/scaling.py                         # every method; half an hour
+    python benchmarks/scaling.py --methods RMISVC,MILES --largest 2
+
+Each axis starts from 200 bags of 10 instances with 50 features and doubles one number at a time; the last axis takes
+sparse instances of 20 000 columns and doubles the non-zeros of each. A fit that takes longer than the limit ends its
+axis. The exponent is the slope of log time against log size over the upper half of the points, so 1 is linear, 2
+quadratic. Every fit runs in a process of its own, on one thread. Writes scaling.json, scaling.md and scaling.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from bagwise.atomic import replacing, write_text
+
+START = {"bags": 200, "instances": 10, "features": 50, "nonzeros": 10}
+COLUMNS = 20_000  # of the sparse problems
+AXES = tuple(START)
+DOUBLINGS = 5
+LEAST_SECONDS = 0.005  # shorter fits say more about overheads than about growth
+
+ONE_FIT = """
+import sys
+sys.path.insert(0, {peers!r})
+import numpy as np
+from scipy import sparse
+import bagwise, measuring
+from bagwise.all_estimators import classifiers, deep_classifiers
+
+kind = next(k for k in [*classifiers(), *deep_classifiers()] if k.__name__ == {method!r})
+bags, instances, features, nonzeros = {size!r}
+rng = np.random.RandomState(0)
+y = np.arange(bags) % 2
+witness = np.arange(bags)[y == 1] * instances
+if nonzeros:
+    x = sparse.random_array((bags * instances, features), density=nonzeros / features, format="lil", rng=0)
+    x[witness, 0] = 3.0
+    x = x.tocsr()
+else:
+    x = rng.randn(bags * instances, features)
+    x[witness, 0] += 6
+data = bagwise.Bags.from_arrays(x, np.arange(bags + 1) * instances)
+options = {{"random_state": 0}} if "random_state" in kind().get_params() else {{}}
+
+def fit(some, labels):
+    return kind(**options).fit(some, labels)
+
+fit(data[:24], y[:24])
+before = measuring.memory("VmRSS")
+measuring.forget_peak()
+import time
+started = time.process_time()
+fit(data, y)
+print(time.process_time() - started, max(0.0, measuring.memory("VmHWM") - before))
+"""
+
+
+def one_fit(method: str, size: tuple[int, int, int, int], limit: int) -> tuple[float, float] | None:
+    """CPU-seconds and MB that a fit adds, or None where it takes longer than the limit or fails."""
+    code = ONE_FIT.format(peers=str(Path(__file__).resolve().parent / "peers"), method=method, size=size)
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **threads},
+            timeout=4 * limit + 60,  # of the clock: the machine may be busy
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        print(f"{method} {size}: {(done.stderr.splitlines() or ['?'])[-1]}", file=sys.stderr)
+        return None
+    seconds, megabytes = (float(part) for part in done.stdout.split()[-2:])
+    return seconds, megabytes
+
+
+def sizes_of(axis: str, doublings: int) -> list[tuple[int, tuple[int, int, int, int]]]:
+    """The value on the axis, and (bags, instances, features, non-zeros of each or 0) of each problem."""
+    found = []
+    for step in range(doublings + 1):
+        size = {**START, axis: START[axis] * 2**step}
+        sparse = axis == "nonzeros"
+        features = COLUMNS if sparse else size["features"]
+        found.append((size[axis], (size["bags"], size["instances"], features, size["nonzeros"] if sparse else 0)))
+    return found
+
+
+def exponent(points: list[dict], figure: str) -> float | None:
+    """Slope of log figure against log size over the upper half of the points."""
+    used = [p for p in points if p["seconds"] >= LEAST_SECONDS and p[figure] > 0]
+    used = used[len(used) // 2 - 1 if len(used) > 3 else 0 :]
+    if len(used) < 2:
+        return None
+    x, y = (np.log([p[name] for p in used]) for name in ("value", figure))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def measure(methods: list[str], doublings: int, limit: int, file: Path) -> list[dict]:
+    """All axes of all methods; the file is written after each, and what it holds is not measured again."""
+    rows: list[dict] = json.loads(file.read_text())["rows"] if file.exists() else []
+    known = {(row["method"], row["axis"]) for row in rows}
+    takes_sparse = {kind.__name__ for kind in _kinds() if kind.accepts_sparse}
+    for method in methods:
+        for axis in AXES:
+            if (method, axis) in known or (axis == "nonzeros" and method not in takes_sparse):
+                continue
+            points: list[dict] = []
+            for value, size in sizes_of(axis, doublings):
+                found = one_fit(method, size, limit)
+                if found is None:
+                    break
+                points.append({"value": value, "seconds": found[0], "megabytes": found[1]})
+                if found[0] > limit:
+                    break
+            rows.append(
+                {
+                    "method": method,
+                    "axis": axis,
+                    "points": points,
+                    "time exponent": exponent(points, "seconds"),
+                    "memory exponent": exponent(points, "megabytes"),
+                }
+            )
+            print(f"{method} {axis}: {[round(p['seconds'], 3) for p in points]}", file=sys.stderr, flush=True)
+            write_text(file, json.dumps({"start": START, "columns": COLUMNS, "rows": rows}, indent=1) + "\n")
+    return rows
+
+
+def _kinds() -> list:
+    from bagwise.all_estimators import classifiers, deep_classifiers
+
+    return [*classifiers(), *deep_classifiers()]
+
+
+def markdown(rows: list[dict]) -> str:
+    """Exponents of time, and the largest fit, of every method."""
+    lines = ["| method | " + " | ".join(AXES) + " | largest fits |", "| --- |" + " ---: |" * (len(AXES) + 1)]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = {row["axis"]: row for row in rows if row["method"] == method}
+        cells = []
+        for axis in AXES:
+            value = mine[axis]["time exponent"] if axis in mine else None
+            cells.append("-" if value is None else f"{value:.1f}")
+        largest = max((row["points"][-1] for row in mine.values() if row["points"]), key=lambda p: p["seconds"])
+        lines.append(f"| {method} | {' | '.join(cells)} | {largest['seconds']:.2f} s, {largest['megabytes']:.0f} MB |")
+    note = "Exponents of the time of a fit: 1 is linear, 2 quadratic. The axis nonzeros is for methods that take CSR."
+    return "\n".join(lines) + f"\n\n{note}\n"
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """Time against size, one panel for each axis."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(AXES), sharey=True)
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    colours = dict(zip(names, colormaps["tab20"](np.linspace(0, 1, max(len(names), 2)))))
+    for panel, axis in zip(panels, AXES):
+        for row in rows:
+            if row["axis"] == axis and row["points"]:
+                x, y = ([p[name] for p in row["points"]] for name in ("value", "seconds"))
+                panel.loglog(x, y, marker="o", markersize=3, color=colours[row["method"]], label=row["method"])
+        panel.set_xlabel({"instances": "instances in a bag", "nonzeros": "non-zeros of an instance"}.get(axis, axis))
+        panel.grid(True, which="major", alpha=0.3)
+    panels[0].set_ylabel("CPU-seconds of a fit")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize=8)
+    with replacing(path) as aside:
+        figure.savefig(aside, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--methods", default="", help="class names, by commas; default: all")
+    parser.add_argument("--largest", type=int, default=DOUBLINGS, help="how often each number is doubled")
+    parser.add_argument("--limit", type=int, default=30, help="CPU-seconds after which an axis ends")
+    options = parser.parse_args()
+    methods = options.methods.split(",") if options.methods else [kind.__name__ for kind in _kinds()]
+    options.output.mkdir(parents=True, exist_ok=True)
+    rows = measure(methods, options.largest, options.limit, options.output / "scaling.json")
+    write_text(options.output / "scaling.md", markdown(rows))
+    draw(rows, options.output / "scaling.png")
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()
