@@ -80,12 +80,16 @@ def _rmi_release() -> dict[str, dict[str, Any]]:
     }
     fixed.update({name: dict(common, lam=0.0003, beta=4, margin=2, scaling="unit") for name in TREC9})
     fixed["musk1"] = dict(common, lam=0.05, beta=1.5, margin=0.5, scaling=None)
-    fixed["musk2"] = {"lam": 3e-5, "beta": 1.5, "margin": 0.5, "scaling": "auto", "epochs": 400}
+    fixed["musk2"] = {"lam": 1e-4, "beta": 5, "margin": 1, "scaling": "auto"}
     return fixed
 
 
 def _rmi() -> Method:
-    grid = {"lam": [1e-5, 1e-4, 1e-3, 1e-2], "beta": [1.5, 5.0], "margin": [0.2, 1.0]}
+    losses = {"beta": [1.5, 5.0], "margin": [1.0]}
+    grid = [
+        {"scaling": ["auto"], "lam": [3e-5, 3e-4, 3e-3], **losses},
+        {"scaling": ["unit"], "lam": [3e-4, 3e-3, 2e-2], **losses},
+    ]
     return Method("RMI-SVM", bagwise.RMISVC, _rmi_release(), grid)
 
 
