@@ -1,0 +1,45 @@
+"""The demonstration: the molecules' story, and the contact sheet of the photographs' story."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.discovery.runs import make_run
+
+from bagwise import demo
+from bagwise.report.contact_sheet import write_contact_sheet
+
+
+def test_molecules(tmp_path):
+    lines = demo.molecules(tmp_path)
+    assert "92 molecules" in lines[0]
+    accuracy = float(lines[1].split("%")[0].split()[-1])
+    assert 70 < accuracy < 100
+    with Image.open(tmp_path / "molecules.png") as picture:
+        assert picture.width > 800
+
+
+@pytest.mark.parametrize(("judged", "name"), [(True, "sheet.png"), (False, "sheet.jpg")])
+def test_contact_sheet_draws_every_class(tmp_path, judged, name):
+    run, truth = make_run(tmp_path / "run")
+    path = write_contact_sheet(run, tmp_path / name, truth if judged else None, per_class=3)
+    with Image.open(path) as picture:
+        pixels = np.asarray(picture.convert("RGB")).astype(int)
+    assert pixels.shape[1] > 3 * 240
+    colours = {"right": (61, 220, 132), "found": (255, 176, 0)}
+    wanted = colours["right" if judged else "found"]
+    near = np.abs(pixels - wanted).sum(axis=2) < 60
+    assert near.sum() > 100
+
+
+@pytest.mark.slow
+def test_photographs(tmp_path):
+    """The whole pipeline on real photographs: boxes, evaluation, report, contact sheet."""
+    said = []
+    lines = demo.photographs(tmp_path, said.append)
+    assert "81 photographs" in lines[0]
+    corloc = int(lines[1].split("per cent): ")[1].split()[0])
+    assert corloc > 50
+    assert said
+    assert (tmp_path / "contact-sheet.jpg").stat().st_size > 50_000
+    assert (tmp_path / "photographs" / "report.html").stat().st_size > 100_000
+    assert (tmp_path / "photographs" / "boxes.parquet").exists()
