@@ -6,10 +6,12 @@ A task whose worker is lost is done again by another one, so tasks must write th
 
 from __future__ import annotations
 
+import logging
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from bagwise._optional import require
@@ -20,7 +22,6 @@ R = TypeVar("R")
 SECONDS_TO_CONNECT = 30
 SECONDS_BETWEEN_LOOKS = 1.0
 TASKS_PER_THREAD = 3  # enough that no thread waits for work, few enough that the scheduler keeps few
-ATTEMPTS = 5  # workers that a task may lose before it is taken for the culprit
 SILENT_AFTER = 20.0  # seconds without a heartbeat after which a worker is spoken of
 
 
@@ -47,7 +48,7 @@ def open_cluster(
     distributed = require("distributed", extra="cluster")
     if address is None:
         local = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR"
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
         )
         with local, distributed.Client(local) as client:
             yield Cluster(client, say)
@@ -88,14 +89,15 @@ class Cluster:
             while True:
                 room = TASKS_PER_THREAD * max(1, sum(self._threads.values())) - len(running)
                 for _, item in zip(range(room), waiting):
-                    future = self._client.submit(function, item, key=f"{name}-{number}", pure=False, retries=ATTEMPTS)
+                    future = self._client.submit(function, item, key=f"{name}-{number}", pure=False)
                     running[future] = item
                     number += 1
                 if not running:
+                    self._look()
                     return
-                try:
+                with suppress(TimeoutError):
                     distributed.wait(list(running), timeout=SECONDS_BETWEEN_LOOKS, return_when="FIRST_COMPLETED")
-                except TimeoutError:
+                if time.monotonic() - self._looked >= SECONDS_BETWEEN_LOOKS:
                     self._look()
                 for future in [future for future in running if future.done()]:
                     yield running[future], self._result(future)
@@ -113,7 +115,7 @@ class Cluster:
             return future.result()
         except distributed.scheduler.KilledWorker as error:
             raise ClusterError(
-                f"one task ended {ATTEMPTS} workers, for want of memory perhaps: see their logs ({error})"
+                f"one task ended every worker that tried it, for want of memory perhaps: see their logs ({error})"
             ) from error
 
     def _look(self) -> None:
@@ -124,6 +126,7 @@ class Cluster:
             )
         known = self._client.scheduler_info(n_workers=-1)
         found = known["workers"]
+        self._looked = time.monotonic()
         self._threads = {address: worker["nthreads"] for address, worker in found.items()}
         for address in sorted(self._workers - found.keys()):
             self._say(f"worker {address} was lost; what it had in hand is done again by the others")
