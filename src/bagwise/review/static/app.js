@@ -28,7 +28,7 @@ const stage = new Stage({
   onSelect: (index) => { $("remove").disabled = index < 0; },
 });
 const candidates = new Candidates($("candidates"), $("picture"), (index) => { takeCandidate(index); focusStage(); });
-const list = new VirtualList($("list"), store, (id) => { show(id); focusStage(); });
+const list = new VirtualList($("list"), store, (id) => { toggleList(false); show(id); focusStage(); });
 const outbox = new Outbox({
   onDone: (change, result) => {
     if (!store.items.length) return; // left over from before a reload; the index will tell
@@ -335,11 +335,14 @@ function setUpButtons() {
   button("refit", refit);
   for (const id of ["class-filter", "show-filter", "order"]) $(id).addEventListener("change", () => arrange());
   $("search").addEventListener("input", () => arrange());
-  $("toggle-list").addEventListener("click", () => {
-    const open = document.body.classList.toggle("list-open");
-    $("toggle-list").setAttribute("aria-expanded", open);
-    if (open) list.select(current);
-  });
+  $("toggle-list").addEventListener("click", () => toggleList());
+}
+
+/** On a narrow screen the list lies over the image: open it, or close it. */
+function toggleList(open = !document.body.classList.contains("list-open")) {
+  document.body.classList.toggle("list-open", open);
+  $("toggle-list").setAttribute("aria-expanded", open);
+  if (open) list.select(current);
 }
 
 async function start() {
