@@ -1,0 +1,67 @@
+"""Where in the photographs are the windmills?
+
+Finds the boxes of some of the embedded photographs, learns from which of them show a windmill, and draws the answer
+over a map of what the model thought of all boxes. Needs the extra `vision`.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from figures import HEAT, POSITIVE, output_folder, save
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+import bagwise
+from bagwise.datasets import load_demo_photos
+from bagwise.discovery.images import read_image
+from bagwise.discovery.learning import Objectness, bags_of
+from bagwise.discovery.pipeline import discover
+from bagwise.discovery.settings import Settings
+from bagwise.discovery.store import FeatureStore
+
+CLASSES = {"windmill": 8, "fish": 8}
+SHOWN = 6
+
+
+def labels_table(root: Path, path: Path) -> None:
+    """Name some photographs of some classes."""
+    lines = ["file,label"]
+    for name, count in CLASSES.items():
+        lines += [f"{name}/{photo.name},{name}" for photo in sorted((root / name).iterdir())[:count]]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def heat_map(shape: tuple[int, int], boxes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Each pixel's share of the weight of the boxes that cover it."""
+    heat = np.zeros(shape)
+    for (x1, y1, x2, y2), w in zip(boxes.round().astype(int), weight):
+        heat[y1:y2, x1:x2] += w / max((x2 - x1) * (y2 - y1), 1)
+    return heat / heat.max()
+
+
+def main() -> None:
+    folder = output_folder(__doc__)
+    root = load_demo_photos().root
+    with tempfile.TemporaryDirectory() as scratch:
+        labels_table(root, Path(scratch) / "labels.csv")
+        settings = Settings(max_boxes=200)
+        run = discover(root, Path(scratch) / "run", labels=Path(scratch) / "labels.csv", settings=settings, say=print)
+        store, model = FeatureStore(run.store_path), bagwise.load(run.model_path("windmill"))
+        prior = Objectness(run.manifest["learnt"]["prior_mean"], settings.recipe.prior_weight)
+        files = [file for file in run.images["file"].to_pylist() if file.startswith("windmill")][:SHOWN]
+        figure = Figure(figsize=(9, 5), layout="constrained")
+        for panel, file in zip(figure.subplots(2, SHOWN // 2).flat, files):
+            image, boxes = read_image(root / file), store.boxes(file)[0]
+            scores = model.instance_scores(bags_of(store, [file], prior))
+            weight = np.exp(scores - scores.max())
+            x1, y1, x2, y2 = boxes[scores.argmax()]
+            panel.imshow(image.mean(axis=2), cmap="Greys_r")
+            panel.imshow(heat_map(image.shape[:2], boxes, weight), cmap=HEAT, alpha=0.45)
+            panel.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=POSITIVE, linewidth=2.5))
+            panel.set_axis_off()
+        save(figure, folder / "photographs.png")
+
+
+if __name__ == "__main__":
+    main()
