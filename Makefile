@@ -32,6 +32,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 test: lint docs
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered --cov-fail-under 90

@@ -12,7 +12,7 @@ import typer
 def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
-    @app.command()
+    @app.command(rich_help_panel="Objects in photographs")
     def review(
         run: Annotated[Path, typer.Argument(help="The folder that `bagwise discover` wrote.")],
         host: Annotated[str, typer.Option(help="Where to listen; this computer alone by default.")] = "127.0.0.1",
@@ -22,6 +22,8 @@ def register(app: typer.Typer) -> None:
         """Check and correct the boxes of a run on a page in the browser.
 
         Every decision is saved at once in RUN/decisions.jsonl; stop with Ctrl-C and go on whenever you like.
+
+        Example: `bagwise review run`
         """
         from bagwise.discovery.runfolder import RunFolder
         from bagwise.review.access import is_loopback
