@@ -247,12 +247,13 @@ class EMDD(_ConceptClassifier):
     Rounds of two steps: choose in each bag the instance most likely to be the concept, then move the point and the
     scales to make those instances' labels most likely. A bag is as likely positive as its best instance.
 
+    Parameters other than ``max_rounds``, and the attributes, are those of `DiverseDensity`; ``max_iter`` and ``tol``
+    hold within each round.
+
     Parameters
     ----------
     max_rounds : int
         Most rounds of choosing and moving.
-
-    The others, and the attributes, are those of `DiverseDensity`; ``max_iter`` and ``tol`` hold within each round.
 
     References
     ----------
