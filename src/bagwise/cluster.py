@@ -138,4 +138,6 @@ class Cluster:
             self._say(f"worker {address} has not been heard of for {SILENT_AFTER:.0f} seconds")
         for address in sorted((self._silent - silent) & found.keys()):
             self._say(f"worker {address} is back")
+        if self._workers and not found:
+            self._say("no worker is left: the work goes on when one joins")
         self._workers, self._silent = set(found), silent

@@ -28,14 +28,13 @@ def wait_until(true, what, seconds=SECONDS):
 class Processes:
     """A scheduler and workers, each a process of its own, all ended at the end."""
 
-    def __init__(self, folder, environment):
+    def __init__(self, folder, environment, lost_after="5s"):
         self.folder = folder
         self.file = folder / "scheduler.json"
-        # A worker that is silent for five seconds counts as lost.
         self.environment = {
             **os.environ,
             **environment,
-            "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s",
+            "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": lost_after,  # a silent worker
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
             "OMP_NUM_THREADS": "1",
             "PYTHONPATH": str(ROOT),  # for the work in tests.cluster.slow
@@ -111,7 +110,8 @@ def s3():
 @pytest.fixture(scope="session")
 def processes(tmp_path_factory, s3):
     """A scheduler and two workers."""
-    cluster = Processes(tmp_path_factory.mktemp("cluster"), s3)
+    # A loaded machine may keep a healthy worker from answering for long, while it opens a network.
+    cluster = Processes(tmp_path_factory.mktemp("cluster"), s3, lost_after="120s")
     cluster.start_scheduler()
     cluster.start_worker()
     cluster.start_worker()

@@ -1,12 +1,14 @@
 """Mapping over real worker processes, some of which are killed or stopped on the way."""
 
+import os
+import shutil
 import signal
+import subprocess
 import threading
-import time
 
 import pytest
 from tests.cluster import slow
-from tests.cluster.conftest import ROOT, wait_until
+from tests.cluster.conftest import ROOT, Processes, wait_until
 
 from bagwise.cluster import ClusterError, open_cluster
 
@@ -49,20 +51,82 @@ def test_a_killed_worker_costs_no_result(cluster, processes, tmp_path):
     wait_until(lambda: cluster._look() or any("was lost" in line for line in cluster.said), "word of the loss")
 
 
-def test_a_stopped_worker_is_given_up_and_may_come_back(cluster, processes, tmp_path):
-    wait_until(lambda: len(cluster._client.scheduler_info()["workers"]) == 2, "two workers")
-    sleeper = processes.workers[0]
-    items = [(str(tmp_path), number, 0.2) for number in range(12)]
-    threading.Timer(0.5, sleeper.send_signal, [signal.SIGSTOP]).start()
-    found = dict(cluster.map(slow.square, items))
-    sleeper.send_signal(signal.SIGCONT)
-    assert found == {item: item[1] ** 2 for item in items}
-    assert any("was lost" in line for line in cluster.said)
-    # A worker that was taken for dead leaves by itself when it wakes up and is told so; replace it.
-    time.sleep(1)
-    processes.workers.remove(sleeper)
-    sleeper.kill()
+@pytest.fixture
+def impatient(tmp_path_factory):
+    """A scheduler that gives up a worker after five seconds of silence, and two workers."""
+    processes = Processes(tmp_path_factory.mktemp("impatient"), {})
+    processes.start_scheduler()
     processes.start_worker()
+    processes.start_worker()
+    yield processes
+    processes.stop()
+
+
+def map_while(processes, folder, happens):
+    """Map over slow items while something happens to the workers; give the results and what was said."""
+    items = [(str(folder), number, 0.2) for number in range(12)]
+    said = []
+    with open_cluster(processes.address, say=said.append) as cluster:
+        wait_until(lambda: len(cluster._client.scheduler_info()["workers"]) == 2, "two workers")
+        threading.Timer(0.5, happens).start()
+        found = dict(cluster.map(slow.square, items))
+    assert found == {item: item[1] ** 2 for item in items}
+    assert any("was lost" in line for line in said), said
+
+
+def test_a_stopped_worker_is_given_up(impatient, tmp_path):
+    sleeper = impatient.workers[0]
+    map_while(impatient, tmp_path, lambda: sleeper.send_signal(signal.SIGSTOP))
+    # When it wakes up it may finish what it had in hand, which changes nothing any more.
+    sleeper.send_signal(signal.SIGCONT)
+
+
+def ip(*arguments):
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True)
+
+
+@pytest.fixture
+def cable(tmp_path_factory):
+    """A scheduler, a worker beside it, and one at the other end of a cable (a veth pair into a network namespace)."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and iproute2")
+    space, near, far = f"bagwise{os.getpid()}", f"bwa{os.getpid()}", f"bwb{os.getpid()}"
+    if ip("netns", "add", space).returncode != 0:
+        pytest.skip("network namespaces are not allowed here")
+    processes = Processes(tmp_path_factory.mktemp("cable"), {})
+    try:
+        for command in (
+            ("link", "add", near, "type", "veth", "peer", "name", far),
+            ("link", "set", far, "netns", space),
+            ("addr", "add", "10.213.77.1/30", "dev", near),
+            ("link", "set", near, "up"),
+            ("-n", space, "addr", "add", "10.213.77.2/30", "dev", far),
+            ("-n", space, "link", "set", far, "up"),
+            ("-n", space, "link", "set", "lo", "up"),
+        ):
+            done = ip(*command)
+            if done.returncode != 0:
+                pytest.skip(f"no virtual cable here: {done.stderr.strip()}")
+        processes.start_scheduler(host="10.213.77.1")
+        processes.start_worker(host="10.213.77.1")
+        processes.start_worker(host="10.213.77.2", prefix=("ip", "netns", "exec", space))
+        yield processes, near
+    finally:
+        processes.stop()
+        ip("link", "del", near)
+        ip("netns", "del", space)
+
+
+def test_network_cut_and_mended(cable, tmp_path):
+    processes, name = cable
+    map_while(processes, tmp_path, lambda: ip("link", "set", name, "down"))
+    # With the cable in again, a worker at its other end is as good as any.
+    assert ip("link", "set", name, "up").returncode == 0
+    processes.workers[1].kill()
+    processes.workers[0].kill()
+    processes.start_worker(host="10.213.77.2", prefix=("ip", "netns", "exec", f"bagwise{os.getpid()}"))
+    with open_cluster(processes.address) as cluster:
+        assert [value for _, value in cluster.map(slow.square, [(str(tmp_path), 5, 0.0)])] == [25]
 
 
 def test_a_task_that_ends_its_workers_is_named(monkeypatch):

@@ -4,6 +4,8 @@ Two linear steps, both learnt from a sample of boxes: first fewer channels, the 
 can be applied to the map itself; then fewer columns of all parts together. The result has unit length.
 """
 
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +86,7 @@ class Reduction:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 return cls(*(arrays[name] for name in FIELDS))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{path} is damaged ({error}); delete its folder to start again") from None
 
 

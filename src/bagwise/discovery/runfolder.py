@@ -247,7 +247,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path.parent} is not a run folder: it has no {path.name} (an unfinished run?)") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not readable as JSON: {error}") from error
     _check_manifest(manifest, path)
     return manifest

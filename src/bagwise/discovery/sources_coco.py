@@ -69,7 +69,7 @@ def _add_box(
 def _load(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise ValueError(f"{file} is not a COCO file: it should hold images, annotations and categories")
@@ -78,6 +78,11 @@ def _load(file: Path) -> dict[str, Any]:
 
 def _rows(document: dict[str, Any], key: str, fields: tuple[str, ...], file: Path) -> list[dict[str, Any]]:
     rows = document.get(key)
-    if not isinstance(rows, list) or not all(isinstance(r, dict) and all(f in r for f in fields) for r in rows):
+    if not isinstance(rows, list) or not all(isinstance(r, dict) and _are_plain(r, fields) for r in rows):
         raise ValueError(f"{file} is not a COCO file: '{key}' should be a list of objects with {' and '.join(fields)}")
     return rows
+
+
+def _are_plain(row: dict[str, Any], fields: tuple[str, ...]) -> bool:
+    """Whether a row has these fields, each a number or a name and not a list of things."""
+    return all(isinstance(row.get(field), (int, float, str)) for field in fields)

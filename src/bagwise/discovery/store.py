@@ -17,6 +17,7 @@ where it stopped, and whatever the number of photographs only one shard is in me
 import json
 import shutil
 import tempfile
+import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,10 @@ INDEX = pa.schema(
         ("stop", pa.int64()),
     ]
 )
+
+
+# Type and number of dimensions of the arrays of a shard.
+ARRAYS = {"boxes": (np.float32, 2), "objectness": (np.float32, 1), "features": (np.int8, 2), "scales": (np.float32, 1)}
 
 
 class StoreError(ValueError):
@@ -220,8 +225,21 @@ class FeatureStore:
     def _array(self, shard: str, name: str) -> np.ndarray:
         key = (shard, name)
         if key not in self._arrays:
-            self._arrays[key] = np.load(self.path / shard / f"{name}.npy", mmap_mode="r")
+            self._arrays[key] = self._read_array(shard, name)
         return self._arrays[key]
+
+    def _read_array(self, shard: str, name: str) -> np.ndarray:
+        file = self.path / shard / f"{name}.npy"
+        try:
+            array = np.load(file, mmap_mode="r")
+        except FileNotFoundError:
+            raise StoreError(f"{file} is missing; delete {file.parent}, and its photographs are done again") from None
+        except (ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:  # NumPy tells damage by all of them
+            raise _damaged(file, error) from None
+        kind, dimensions = ARRAYS[name]
+        if array.dtype != kind or array.ndim != dimensions:
+            raise _damaged(file, f"it holds {array.dtype} in {array.ndim} dimensions")
+        return array
 
     def _open_manifest(self, settings: Mapping[str, Any] | None) -> dict[str, Any]:
         file = self.path / "manifest.json"
@@ -229,7 +247,7 @@ class FeatureStore:
             try:
                 manifest = json.loads(file.read_text(encoding="utf-8"))
                 found = manifest["settings"]
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise StoreError(f"{file} is damaged ({error}); delete {self.path} to start again") from None
             if manifest.get("format") != FORMAT:
                 raise StoreError(f"{self.path} is of format {manifest.get('format')}; this version reads {FORMAT}")
@@ -250,11 +268,15 @@ class FeatureStore:
 
     def _read_index(self, shard: Path) -> None:
         try:
-            table = pq.read_table(shard / "index.parquet").to_pydict()
-        except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{shard} is damaged ({error}); delete it, and its photographs are done again") from None
+            table = pq.read_table(shard / "index.parquet").select(INDEX.names).cast(INDEX).to_pydict()
+        except (OSError, pa.ArrowException) as error:
+            raise _damaged(shard / "index.parquet", error) from None
         for file, width, height, start, stop in zip(*(table[name] for name in INDEX.names)):
             self._entries[file] = Entry(shard.name, start, stop, width, height)
+
+
+def _damaged(file: Path, reason: object) -> StoreError:
+    return StoreError(f"{file} is damaged ({reason}); delete {file.parent}, and its photographs are done again")
 
 
 def quantise(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -118,7 +118,7 @@ def read_results(results: Path) -> dict[Task, Repeat]:
     for number, line in enumerate(results.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             entry = json.loads(line)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue  # cut short by a crash: the task runs again
         try:
             done[Task(**entry["task"])] = Repeat(**entry["result"])

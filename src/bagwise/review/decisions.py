@@ -145,7 +145,7 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         terminated = line.endswith(b"\n")
         try:
             record = Record.from_line(line)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             if not terminated:
                 break
             raise ReviewError(

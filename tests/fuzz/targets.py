@@ -1,0 +1,245 @@
+"""Every reader of files that may come from a stranger, as a function of bytes.
+
+A reader may accept the bytes or raise ValueError or OSError (one sentence for the user). Anything else that comes out
+of it is a bug: a crash, a hang, memory that grows out of proportion, or code that came with the file being run.
+"""
+
+import io
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+import bagwise
+from bagwise import RMISVC, Bags
+from bagwise.discovery.images import read_image
+from bagwise.discovery.reduction import Reduction
+from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.sources import read_source
+from bagwise.discovery.store import FeatureStore
+from bagwise.evaluation.benchmark import plan, read_results
+from bagwise.evaluation.cv import Repeat
+from bagwise.review.decisions import DecisionLog, read_decisions
+from bagwise.tabular import read_table
+
+_room = tempfile.TemporaryDirectory(prefix="bagwise-fuzz-")
+ROOM = Path(_room.name)
+
+
+def _put(name: str, data: bytes) -> Path:
+    path = ROOM / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _bytes_of(write) -> bytes:
+    path = ROOM / "seed"
+    path.unlink(missing_ok=True)
+    write(path)
+    return path.read_bytes()
+
+
+_BAGS = Bags([np.eye(3)[:2], np.eye(3)[1:], np.eye(3)[:1], np.eye(3)[2:]])
+
+
+def model(data: bytes) -> None:
+    loaded = bagwise.load(_put("m.bagwise", data))
+    if isinstance(loaded, RMISVC):
+        # A model that loads may still be nonsense; using it must not be worse than an error either.
+        try:
+            loaded.predict(_BAGS)
+        except (AttributeError, TypeError, KeyError, IndexError) as error:
+            raise ValueError(f"the model cannot be used: {error}") from error
+
+
+def csv_labels(data: bytes) -> None:
+    read_source(_photographs(), _put("labels.csv", data))
+
+
+def coco(data: bytes) -> None:
+    read_source(_photographs(), _put("coco.json", data))
+
+
+def voc_xml(data: bytes) -> None:
+    _voc("a.xml", data)
+
+
+def voc_text(data: bytes) -> None:
+    _voc("a.txt", data)
+
+
+def _voc(name: str, data: bytes) -> None:
+    root = ROOM / name.replace(".", "-")
+    _put(f"{root.name}/Annotations/{name}", data)
+    _put(f"{root.name}/JPEGImages/a.png", PICTURE)
+    read_source(root)
+
+
+def table(data: bytes) -> None:
+    path = _put("table.csv", data)
+    Bags.from_frame(read_table(path), bag="bag", label="label")
+
+
+def parquet_table(data: bytes) -> None:
+    Bags.from_frame(read_table(_put("table.parquet", data)), bag="bag", label="label")
+
+
+def picture(data: bytes) -> None:
+    read_image(_put("p.png", data))
+
+
+def store_index(data: bytes) -> None:
+    _store({"index.parquet": data})
+
+
+def store_features(data: bytes) -> None:
+    _store({"features.npy": data})
+
+
+def store_boxes(data: bytes) -> None:
+    _store({"boxes.npy": data})
+
+
+def store_manifest(data: bytes) -> None:
+    FeatureStore(_put("store-m/manifest.json", data).parent)
+
+
+def _store(changed: dict[str, bytes]) -> None:
+    root = ROOM / "store"
+    for name, data in {**_SHARD, **changed}.items():
+        _put(f"store/shard-00000/{name}", data)
+    _put("store/manifest.json", b'{"format": 1, "settings": {}}')
+    store = FeatureStore(root)
+    if store.files:
+        store.bags(store.files)
+        store.boxes(store.files[0])
+
+
+def reduction(data: bytes) -> None:
+    Reduction.load(_put("reduction.npz", data))
+
+
+def run_manifest(data: bytes) -> None:
+    _run({"manifest.json": data})
+
+
+def run_boxes(data: bytes) -> None:
+    _run({"boxes.parquet": data})
+
+
+def _run(changed: dict[str, bytes]) -> None:
+    for name, data in {**_RUN, **changed}.items():
+        _put(f"run/{name}", data)
+    run = RunFolder(ROOM / "run")
+    for part in ("classes", "images", "boxes", "source_root"):
+        getattr(run, part)
+
+
+def decisions(data: bytes) -> None:
+    read_decisions(_put("review/decisions.jsonl", data).parent)
+
+
+def results(data: bytes) -> None:
+    read_results(_put("results.jsonl", data))
+
+
+def _photographs() -> Path:
+    folder = ROOM / "photographs"
+    if not folder.exists():
+        for name in ("a.png", "b.png"):
+            _put(f"photographs/{name}", PICTURE)
+    return folder
+
+
+def _png() -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.arange(48 * 40 * 3, dtype=np.uint8).reshape(48, 40, 3)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _npy(array) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def _shard() -> dict[str, bytes]:
+    with FeatureStore(ROOM / "seed-store", {}) as store:
+        boxes = np.array([[0, 0, 4, 4], [1, 1, 5, 6]], np.float32)
+        store.write("a.png", (40, 48), boxes, np.ones(2, np.float32), np.eye(2, 3, dtype=np.float32))
+    return {path.name: path.read_bytes() for path in (ROOM / "seed-store" / "shard-00000").iterdir()}
+
+
+def _saved_run() -> dict[str, bytes]:
+    images = {"image_id": [1], "file": ["a.png"], "width": [40], "height": [48], "labels": [["x"]]}
+    boxes = {"image_id": [1], "label": ["x"], "rank": [0], "kind": ["object"]}
+    boxes |= {name: [1.0] for name in ("x1", "y1", "score", "confidence", "objectness")} | {"x2": [5.0], "y2": [6.0]}
+    manifest = {"source": {"root": str(ROOM), "kind": "folders"}, "settings": {}, "classes": ["x"]}
+    RunFolder.create(ROOM / "seed-run", manifest, images, boxes)
+    return {path.name: path.read_bytes() for path in (ROOM / "seed-run").iterdir() if path.is_file()}
+
+
+def _coco_document() -> bytes:
+    document = {
+        "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 10, 12], "iscrowd": 0}],
+    }
+    return json.dumps(document).encode()
+
+
+def _decision_log(path: Path) -> None:
+    log = DecisionLog(path)
+    log.decide(("a.png", "x"), 1, "accept", boxes=[(1, 1, 5, 6)], rejected=[], version=0, client="c", key="k")
+    log.close()
+
+
+def _result_line(path: Path) -> None:
+    entry = {"task": asdict(plan(["RMI-SVM"], ["musk1"], "paper", 1)[0]), "result": asdict(Repeat([1.0], [0.1], [{}]))}
+    path.write_text(json.dumps(entry) + "\n")
+
+
+PICTURE = _png()
+_SHARD = _shard()
+_RUN = _saved_run()
+_XML = b"""<annotation><filename>a.png</filename><object><name>cat</name><pose>Left</pose><truncated>0</truncated>
+<difficult>0</difficult><bndbox><xmin>3</xmin><ymin>4</ymin><xmax>20</xmax><ymax>30</ymax></bndbox></object></annotation>"""
+_TEXT = b'Bounding box for object 1 "PAScatLeft" (Xmin, Ymin) - (Xmax, Ymax) : (3, 4) - (20, 30)\n'
+
+_TABLE = pa.table({"bag": [1, 1, 2], "label": [0, 0, 1], "x": [1.0, 2.0, 3.0]})
+
+# Each target with a file that is right, or nearly so, to begin from.
+TARGETS = {
+    model: _bytes_of(lambda path: bagwise.save(RMISVC(epochs=1).fit(_BAGS, [0, 1, 0, 1]), path)),
+    csv_labels: b"file,labels\na.png,cat;dog\nb.png,dog\n",
+    coco: _coco_document(),
+    voc_xml: _XML,
+    voc_text: _TEXT,
+    table: b"bag,label,x,y\n1,0,1.5,2\n1,0,3,4\n2,1,5,6\n",
+    parquet_table: _bytes_of(lambda path: pq.write_table(_TABLE, path)),
+    picture: PICTURE,
+    store_index: _SHARD["index.parquet"],
+    store_features: _SHARD["features.npy"],
+    store_boxes: _SHARD["boxes.npy"],
+    store_manifest: b'{"format": 1, "settings": {"a": 1}}',
+    reduction: _bytes_of(lambda p: Reduction(*(np.ones((2, 2), np.float32) for _ in range(4))).save(p)),
+    run_manifest: _RUN["manifest.json"],
+    run_boxes: _RUN["boxes.parquet"],
+    decisions: _bytes_of(_decision_log),
+    results: _bytes_of(_result_line),
+}  # fmt: skip
+
+
+def survive(target, data: bytes) -> bool:
+    """Feed bytes to a reader; say whether it took them. What it may not do comes out as an exception."""
+    try:
+        target(data)
+    except (ValueError, OSError):
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""A short fuzzing of every reader; `python -m tests.fuzz.campaign` is the long one."""
+
+import random
+
+import pytest
+
+pytest.importorskip("PIL")
+pytest.importorskip("cv2")
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.fuzz.mutations import damaged
+from tests.fuzz.targets import TARGETS, survive
+
+BY_NAME = {target.__name__: target for target in TARGETS}
+ROBUST = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_good_file_is_taken(name):
+    assert survive(BY_NAME[name], TARGETS[BY_NAME[name]])
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_damaged_files(name):
+    """A hundred damaged copies, the same in every run."""
+    target = BY_NAME[name]
+    rng = random.Random(name)
+    for _ in range(100):
+        data = damaged(TARGETS[target], rng)
+        try:
+            survive(target, data)
+        except Exception as error:
+            raise AssertionError(f"{name} failed on {data!r}") from error
+
+
+@ROBUST
+@given(data=st.binary(max_size=400), name=st.sampled_from(sorted(BY_NAME)))
+def test_any_bytes(data, name):
+    survive(BY_NAME[name], data)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("a.png"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def rows(*fields):
+    return st.lists(st.fixed_dictionaries({field: JSON for field in fields}) | JSON, max_size=3)
+
+
+COCO = st.fixed_dictionaries(
+    {
+        "images": rows("id", "file_name"),
+        "categories": rows("id", "name"),
+        "annotations": rows("image_id", "category_id", "bbox", "iscrowd"),
+    }
+)
+
+
+@ROBUST
+@given(document=COCO)
+def test_coco_of_any_values(document):
+    import json
+
+    survive(BY_NAME["coco"], json.dumps(document).encode())
