@@ -13,7 +13,7 @@ and without, and over the images still unreviewed, where only what the model lea
 import argparse
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from bagwise.discovery.runfolder import RunFolder, corners
 from bagwise.discovery.settings import default_jobs
 from bagwise.discovery.sources import read_source
 from bagwise.review.decisions import Box, ItemState, Pair
+from bagwise.review.items import sureness
 from bagwise.review.refit import Learner
 
 RIGHT = 0.5  # CorLoc's overlap: more than this
@@ -68,28 +69,33 @@ def corloc(answers: Answers, decisions: dict[Pair, ItemState], truth: Truth, *, 
 
 
 def table_answers(run: RunFolder) -> tuple[Answers, dict[Pair, float]]:
-    """Candidates and confidence of every pair, from the run's table of boxes."""
+    """Candidates and sureness of every pair, from the run's table of boxes."""
     files = run.images["file"].to_pylist()
     rows = sorted(
         zip(
             run.boxes["image_id"].to_pylist(),
             run.boxes["label"].to_pylist(),
             run.boxes["rank"].to_pylist(),
+            run.boxes["score"].to_pylist(),
             run.boxes["confidence"].to_pylist(),
             corners(run.boxes),
         ),
         key=lambda row: row[:3],
     )
-    boxes: dict[Pair, list[np.ndarray]] = {}
-    confidence: dict[Pair, float] = {}
-    for image_id, label, _, sure, box in rows:
-        pair = (files[image_id - 1], label)
-        boxes.setdefault(pair, []).append(box)
-        confidence.setdefault(pair, sure)
-    return {pair: np.array(members) for pair, members in boxes.items()}, confidence
+    groups: dict[Pair, list[tuple[np.ndarray, float, float]]] = {}
+    for image_id, label, _, score, confidence, box in rows:
+        groups.setdefault((files[image_id - 1], label), []).append((box, score, confidence))
+    answers = {pair: np.array([box for box, _, _ in members]) for pair, members in groups.items()}
+    return answers, {pair: sureness_of(members) for pair, members in groups.items()}
 
 
-def take(answers: Answers, confidence: dict[Pair, float], new: Iterable[Answer]) -> None:
+def sureness_of(candidates: Sequence[tuple[Any, float, float]]) -> float:
+    """How sure the page says the model is, of (box, score, confidence) of one pair's candidates."""
+    boxes, scores, confidence = (np.array(values, dtype=float) for values in zip(*candidates))
+    return float(sureness(np.array([0]), boxes, scores, confidence)[0])
+
+
+def take(answers: Answers, sure: dict[Pair, float], new: Iterable[Answer]) -> None:
     """Put refitted answers in the place of the old."""
     grouped: dict[Pair, list[Answer]] = {}
     for answer in new:
@@ -97,7 +103,7 @@ def take(answers: Answers, confidence: dict[Pair, float], new: Iterable[Answer])
     for pair, members in grouped.items():
         members.sort(key=lambda answer: answer.rank)
         answers[pair] = np.array([answer.box for answer in members], dtype=np.float32)
-        confidence[pair] = members[0].confidence
+        sure[pair] = sureness_of([(answer.box, answer.score, answer.confidence) for answer in members])
 
 
 def simulate(
@@ -105,7 +111,7 @@ def simulate(
 ) -> list[dict[str, Any]]:
     """Review batch after batch; one record per number of reviewed images."""
     random = np.random.default_rng(seed)
-    answers, confidence = table_answers(run)
+    answers, sure = table_answers(run)
     first = dict(answers)
     pairs = [pair for pair in truth if pair in answers]
     lot = dict(zip(pairs, random.random(len(pairs)).tolist()))
@@ -115,7 +121,7 @@ def simulate(
     records = []
     for target in [0, *batches]:
         left = [pair for pair in pairs if pair not in decisions]
-        left.sort(key=lambda pair: confidence[pair] if strategy == "doubt-first" else lot[pair])
+        left.sort(key=lambda pair: sure[pair] if strategy == "doubt-first" else lot[pair])
         fresh = left[: target - len(decisions)]
         for pair in fresh:
             decisions[pair], pressed = review(answers[pair], truth[pair])
@@ -125,7 +131,7 @@ def simulate(
         labels = sorted({label for _, label in fresh})
         with ThreadPoolExecutor(default_jobs()) as pool:
             for new in pool.map(lambda label: learner.answers(learner.fit(label, decisions)), labels):
-                take(answers, confidence, new)
+                take(answers, sure, new)
         record = {
             "reviewed": len(decisions),
             "share": round(len(decisions) / len(pairs), 4),
@@ -164,6 +170,7 @@ def main() -> None:
     parser.add_argument("--truth", type=Path, required=True, help="where the true boxes are")
     parser.add_argument("--split", default=None, help="of a VOC root, such as train")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, default=None, help="write the figures as JSON")
     options = parser.parse_args()
@@ -179,10 +186,7 @@ def main() -> None:
             if boxes and file in learner.store:
                 truth[(file, label)] = np.array(boxes, dtype=np.float32)
     batches = [round(share * len(truth)) for share in options.shares]
-    results = {
-        strategy: simulate(run, learner, truth, strategy, batches, options.seed)
-        for strategy in ("random", "doubt-first")
-    }
+    results = {name: simulate(run, learner, truth, name, batches, options.seed) for name in options.strategies}
     print(as_table(results))
     if options.output is not None:
         write_text(options.output, json.dumps({"images and classes": len(truth), "results": results}, indent=1) + "\n")
