@@ -7,7 +7,9 @@ from bagwise.embedded_space.fisher import MiFV, MiFVTransformer
 from bagwise.embedded_space.miles import MILES, MILESTransformer
 from bagwise.embedded_space.vlad import MiVLAD, MiVLADTransformer
 from bagwise.instance_space.apr import APR
+from bagwise.instance_space.boosting import MILBoost
 from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
+from bagwise.instance_space.forest import MIForest
 from bagwise.instance_space.single import SingleInstance
 from bagwise.instance_space.svm import MISVC, MiSVC
 from bagwise.persistence import load, save
@@ -27,8 +29,10 @@ __all__ = [
     "DiverseDensity",
     "InstanceNystroem",
     "InstanceScaler",
+    "MIForest",
     "MIGraphSVC",
     "MIKernelSVC",
+    "MILBoost",
     "MILESTransformer",
     "MiFV",
     "MiFVTransformer",

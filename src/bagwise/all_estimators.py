@@ -13,7 +13,9 @@ def classifiers() -> list[type[BagClassifier]]:
     from bagwise.embedded_space.miles import MILES
     from bagwise.embedded_space.vlad import MiVLAD
     from bagwise.instance_space.apr import APR
+    from bagwise.instance_space.boosting import MILBoost
     from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
+    from bagwise.instance_space.forest import MIForest
     from bagwise.instance_space.single import SingleInstance
     from bagwise.instance_space.svm import MISVC, MiSVC
     from bagwise.rmi import RMISVC
@@ -28,6 +30,8 @@ def classifiers() -> list[type[BagClassifier]]:
         SingleInstance,
         DiverseDensity,
         EMDD,
+        MILBoost,
+        MIForest,
         MIKernelSVC,
         MiGraphSVC,
         MIGraphSVC,
@@ -39,7 +43,13 @@ def classifiers() -> list[type[BagClassifier]]:
 
 def deep_classifiers() -> list[type[BagClassifier]]:
     """The neural networks, when torch is there; else none."""
-    return []
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return []
+    from bagwise.deep import AttentionMIL, MINet, MiNet, RMINet
+
+    return [AttentionMIL, MiNet, MINet, RMINet]
 
 
 def storable_types() -> list[type]:
@@ -50,6 +60,7 @@ def storable_types() -> list[type]:
     from bagwise.embedded_space.mixture import Mixture, Projection
     from bagwise.embedded_space.vlad import MiVLADTransformer
     from bagwise.instance_space._kernel_machine import InstanceKernel
+    from bagwise.instance_space._trees import Trees
     from bagwise.preprocessing import InstanceNystroem, InstanceScaler
     from bagwise.rmi.solvers import Iterate
 
@@ -60,6 +71,7 @@ def storable_types() -> list[type]:
         InstanceNystroem,
         InstanceKernel,
         Iterate,
+        Trees,
         MILESTransformer,
         MiFVTransformer,
         MiVLADTransformer,

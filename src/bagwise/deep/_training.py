@@ -1,0 +1,140 @@
+"""Training of several members at once, each stopped by bags that it has not seen, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bagwise.bags import Bags
+from bagwise.deep._networks import Layout, Network, Parameters
+
+# Rows that go through the network at a time when nothing is learned: bounds memory.
+ROWS_PER_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train."""
+
+    epochs: int
+    patience: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    device: str
+    seed: int
+
+
+def train(
+    network: Network, bags: Bags, target: NDArray[np.bool_], weight: NDArray, held_out: NDArray[np.bool_], plan: Plan
+) -> tuple[dict[str, NDArray], NDArray, int]:
+    """Train one member for each row of ``target``.
+
+    Parameters
+    ----------
+    target : (members, n_bags)
+    weight : (n_bags,) with mean 1
+    held_out : (members, n_bags) the bags that a member does not learn from but is judged by after every pass. A
+        member that holds out none is judged by all.
+
+    Returns
+    -------
+    Parameters as arrays at each member's best pass, (members,) its loss on the held-out bags, and the passes made.
+    """
+    device = torch.device(plan.device)
+    generator = torch.Generator().manual_seed(plan.seed)
+    noise = torch.Generator(device=device).manual_seed(plan.seed)
+    parameters = {
+        name: value.to(device).requires_grad_()
+        for name, value in network.initial(bags.n_features, len(target), generator).items()
+    }
+    decayed = [value for name, value in parameters.items() if name.endswith("weight")]
+    others = [value for name, value in parameters.items() if not name.endswith("weight")]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": plan.weight_decay}, {"params": others, "weight_decay": 0.0}],
+        lr=plan.learning_rate,
+    )
+    x = torch.as_tensor(np.asarray(bags.instances, dtype=np.float32), device=device)
+    labels = torch.as_tensor(target, device=device)
+    judged = np.where(held_out.any(axis=1, keepdims=True), held_out, True) * weight
+    learned = torch.as_tensor((~held_out * weight).astype(np.float32), device=device)
+    judge = torch.as_tensor((judged / judged.sum(axis=1, keepdims=True)).astype(np.float32), device=device)
+    best = {name: value.detach().clone() for name, value in parameters.items()}
+    best_loss = torch.full((len(target),), torch.inf, device=device)
+    best_epoch = torch.zeros(len(target), dtype=torch.int64, device=device)
+    epoch = 0
+    while epoch < plan.epochs:
+        epoch += 1
+        order = torch.randperm(len(bags), generator=generator).numpy()
+        for start in range(0, len(order), plan.batch_size):
+            chosen = order[start : start + plan.batch_size]
+            rows, layout = _batch(bags, chosen, x)
+            index = torch.as_tensor(chosen, device=device)
+            losses = network.losses(parameters, rows, layout, labels[:, index], noise)
+            optimizer.zero_grad()
+            # A sum over members, whose parameters are their own: each follows its own gradient.
+            ((losses * learned[:, index]).sum() / len(chosen)).backward()
+            optimizer.step()
+        with torch.no_grad():
+            loss = torch.zeros_like(best_loss)
+            for chosen, rows, layout in _blocks(bags, x):
+                index = torch.as_tensor(chosen, device=device)
+                loss += (network.losses(parameters, rows, layout, labels[:, index], None) * judge[:, index]).sum(dim=1)
+            better = loss < best_loss
+            best_loss = torch.where(better, loss, best_loss)
+            best_epoch = torch.where(better, epoch, best_epoch)
+            for name, value in parameters.items():
+                best[name][better] = value.detach()[better]
+            if epoch - int(best_epoch.max()) >= plan.patience:
+                break
+    arrays = {name: value.cpu().numpy() for name, value in best.items()}
+    return arrays, best_loss.cpu().numpy().astype(np.float64), epoch
+
+
+def scores(network: Network, arrays: dict[str, NDArray], bags: Bags, device: str) -> NDArray[np.float64]:
+    """(members, n_bags) log-odds, in double precision so that they do not depend on what else is scored."""
+    parameters, x = _loaded(arrays, bags, device)
+    with torch.no_grad():
+        parts = [network.scores(parameters, rows, layout) for _, rows, layout in _blocks(bags, x)]
+        return torch.cat(parts, dim=1).cpu().numpy()
+
+
+def attention(network: Network, arrays: dict[str, NDArray], bags: Bags, device: str) -> NDArray[np.float64]:
+    """(members, n_instances) attention weights."""
+    parameters, x = _loaded(arrays, bags, device)
+    with torch.no_grad():
+        parts = [
+            network.attention(parameters, network.layers(parameters, rows, None)[-1], layout)  # type: ignore[attr-defined]
+            for _, rows, layout in _blocks(bags, x)
+        ]
+        return torch.cat(parts, dim=1).cpu().numpy()
+
+
+def _loaded(arrays: dict[str, NDArray], bags: Bags, device: str) -> tuple[Parameters, torch.Tensor]:
+    where = torch.device(device)
+    parameters = {name: torch.as_tensor(value, dtype=torch.float64, device=where) for name, value in arrays.items()}
+    return parameters, torch.as_tensor(np.asarray(bags.instances, dtype=np.float64), device=where)
+
+
+def _batch(bags: Bags, chosen: NDArray[np.int64], x: torch.Tensor) -> tuple[torch.Tensor, Layout]:
+    """The rows of the chosen bags, and which of them each belongs to."""
+    sizes = bags.sizes[chosen]
+    ends = np.cumsum(sizes)
+    rows = np.arange(ends[-1]) + np.repeat(bags.offsets[chosen] - (ends - sizes), sizes)
+    bag_of_row = torch.as_tensor(np.repeat(np.arange(len(chosen)), sizes), device=x.device)
+    return x[torch.as_tensor(rows, device=x.device)], Layout(bag_of_row, len(chosen), x.dtype)
+
+
+def _blocks(bags: Bags, x: torch.Tensor) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, Layout]]:
+    """All bags in order, a few at a time."""
+    first = 0
+    while first < len(bags):
+        last = int(np.searchsorted(bags.offsets, bags.offsets[first] + ROWS_PER_BLOCK, side="right")) - 1
+        last = min(max(last, first + 1), first + 1024, len(bags))
+        chosen = np.arange(first, last)
+        yield chosen, *_batch(bags, chosen, x)
+        first = last
