@@ -130,14 +130,14 @@ class AttentionMIL(DeepClassifier):
 class MiNet(DeepClassifier):
     """mi-Net: a network that scores instances, and a bag by pooling their scores.
 
+    Parameters that are not listed, and the attributes, are those of `AttentionMIL`.
+
     Parameters
     ----------
     hidden : tuple of int
         Widths of the hidden layers.
     pooling : {"max", "mean", "lse"}
         How log-odds of instances become those of the bag: the highest, the mean, or log-mean-exp in between.
-
-    The others, and the attributes, are those of `AttentionMIL`.
 
     References
     ----------
@@ -199,6 +199,8 @@ class MiNet(DeepClassifier):
 class MINet(DeepClassifier):
     """MI-Net: hidden units of the instances, pooled over the bag and then classified.
 
+    Parameters that are not listed, and the attributes, are those of `AttentionMIL`.
+
     Parameters
     ----------
     hidden : tuple of int
@@ -207,8 +209,6 @@ class MINet(DeepClassifier):
         How the hidden units of instances become those of the bag.
     deep_supervision : bool
         Pool and classify after every hidden layer, not the last one alone; the mean of these log-odds decides.
-
-    The others, and the attributes, are those of `AttentionMIL`.
 
     References
     ----------
@@ -276,6 +276,8 @@ class RMINet(DeepClassifier):
     The score of an instance comes from a network in place of a linear function; the rest is `RMISVC`: a bag is
     positive with the noisy-OR of its instances, and a hinge keeps instances away from the border.
 
+    Parameters that are not listed, and the attributes, are those of `AttentionMIL`; ``weight_decay`` takes the place of λ.
+
     Parameters
     ----------
     hidden : tuple of int
@@ -284,8 +286,6 @@ class RMINet(DeepClassifier):
         β, the weight of the bag loss against the instance loss.
     margin : float
         m0, the margin that instances should keep from the border.
-
-    The others, and the attributes, are those of `AttentionMIL`; ``weight_decay`` takes the place of λ.
 
     References
     ----------
