@@ -1,9 +1,11 @@
 """From scored boxes to answers: the objects of each class in each photograph, and what else they might be."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from bagwise.bags import Bags
 
 from .boxes import suppress
 from .imageset import ImageSet
@@ -14,6 +16,7 @@ SAME_OBJECT = 0.3  # overlap from which two boxes of a class are taken for one o
 SAME_ALTERNATIVE = 0.7  # overlap from which a reviewer would see no difference
 ALTERNATIVES = 5
 FILES_AT_ONCE = 256
+RIVALRY = 0.4  # how much of the other classes' scores is taken off
 FURTHER_OBJECT = 0.5  # confidence that a second object must reach
 
 
@@ -31,8 +34,17 @@ class Answer:
     objectness: float
 
 
+Rivals = Mapping[str, Sequence[ClassModel]]
+
+
 def localize(
-    store: FeatureStore, model: ClassModel, files: Sequence[str], *, max_objects: int = 1, at_least: float = 0.0
+    store: FeatureStore,
+    model: ClassModel,
+    files: Sequence[str],
+    *,
+    rivals: Rivals | None = None,
+    max_objects: int = 1,
+    at_least: float = 0.0,
 ) -> Iterator[Answer]:
     """Answers of one class.
 
@@ -42,6 +54,9 @@ def localize(
     model : ClassModel
     files : sequence of str
         Photographs to look at.
+    rivals : mapping, optional
+        For a photograph the models of the other classes that it shows: a box that looks like one of those is less
+        likely to be this class, and one that holds both is too large.
     max_objects : int
         Most objects in one photograph. The best box is an object always, further ones when they overlap no better
         one and the model is confident of them.
@@ -57,8 +72,28 @@ def localize(
     for start in range(0, len(files), FILES_AT_ONCE):
         part = files[start : start + FILES_AT_ONCE]
         bags = bags_of(store, part, model.prior)
-        for file, scores in zip(part, bags.split(model.scores(bags))):
-            yield from _answers_of_one(store, model, file, scores, max_objects, at_least)
+        scores = model.scores(bags)
+        if rivals:
+            scores = scores - RIVALRY * _rival_scores(bags, part, rivals)
+        for file, own in zip(part, bags.split(scores)):
+            yield from _answers_of_one(store, model, file, own, max_objects, at_least)
+
+
+def _rival_scores(bags: Bags, files: Sequence[str], rivals: Rivals) -> np.ndarray:
+    """Mean appearance score of each box for the other classes of its photograph, (n_instances,).
+
+    Centred in each photograph: it can move the choice among its boxes, not the confidence that the class is there.
+    """
+    models = {rival.label: rival for file in files for rival in rivals.get(file, ()) if rival.model is not None}
+    total = np.zeros(bags.n_instances)
+    count = np.zeros(len(files))
+    for label, rival in models.items():
+        concerned = np.array([any(r.label == label for r in rivals.get(file, ())) for file in files])
+        rows = np.repeat(concerned, bags.sizes)
+        total[rows] += rival.appearance(bags[concerned])
+        count += concerned
+    mean = np.add.reduceat(total, bags.offsets[:-1]) / bags.sizes
+    return (total - np.repeat(mean, bags.sizes)) / np.repeat(np.maximum(count, 1), bags.sizes)
 
 
 def _answers_of_one(
@@ -86,3 +121,13 @@ def _answers_of_one(
 def files_with(images: ImageSet, store: FeatureStore, label: str) -> list[str]:
     """Photographs of the store that are known to show the class."""
     return [file for file, labels in zip(images.files, images.labels) if label in labels and file in store]
+
+
+def rivals_of(images: ImageSet, models: Sequence[ClassModel], label: str) -> dict[str, list[ClassModel]]:
+    """For each photograph of a class the models of the other classes that it shows."""
+    by_label = {model.label: model for model in models}
+    return {
+        file: [by_label[other] for other in labels if other != label]
+        for file, labels in zip(images.files, images.labels)
+        if label in labels and len(labels) > 1
+    }

@@ -23,7 +23,7 @@ from . import scaleout
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
 from .learning import OBJECTNESS_ALONE, Calibration, ClassModel, Objectness, check_method, learn_class
-from .localize import Answer, files_with, localize
+from .localize import Answer, files_with, localize, rivals_of
 from .runfolder import RunFolder, safe_name
 from .settings import Settings, default_jobs
 from .snapshots import STEPS, snapshots_of_class
@@ -138,7 +138,7 @@ def _discover(
             problems.append(Problem(model.label, "every photograph shows it, or none could be read: not learnt"))
     with run.timed("localising"):
         if cluster is None:
-            answers = [a for m in models for a in _localize(store, m, files_with(images, store, m.label), settings)]
+            answers = _localize_labelled(images, store, models, settings, jobs)
         steps = _snapshots(images, store, models, settings, jobs) if snapshots else None
     _save_models(run.folder, models)
     learnt = {"prior_mean": prior.mean, "calibration": {m.label: _calibration(m) for m in models}}
@@ -181,7 +181,11 @@ def _discover_unlabelled(former: RunFolder, images: ImageSet, settings: Settings
         raise ValueError(f"no photograph of {images.root} could be read: {problems[0].reason}")
     models = _load_models(former, settings)
     with run.timed("localising"):
-        answers = [a for m in models for a in _localize(store, m, readable, settings, UNLABELLED_CONFIDENCE)]
+        answers = [
+            answer
+            for m in models
+            for answer in localize(store, m, readable, max_objects=settings.max_objects, at_least=UNLABELLED_CONFIDENCE)
+        ]
     shown: dict[str, set[str]] = {}
     for answer in answers:
         shown.setdefault(answer.file, set()).add(answer.label)
@@ -223,15 +227,20 @@ def _extract_on(
     return open_store(), problems, {"backbone": backbone.sha256}
 
 
-def _localize(
-    store: FeatureStore, model: ClassModel, files: Sequence[str], settings: Settings, at_least: float = 0.0
+def _localize_labelled(
+    images: ImageSet, store: FeatureStore, models: Sequence[ClassModel], settings: Settings, jobs: int
 ) -> list[Answer]:
-    return list(localize(store, model, files, max_objects=settings.max_objects, at_least=at_least))
+    def of_class(model: ClassModel) -> list[Answer]:
+        rivals = rivals_of(images, models, model.label) if settings.rivalry else None
+        files = files_with(images, store, model.label)
+        return list(localize(store, model, files, rivals=rivals, max_objects=settings.max_objects))
+
+    return [answer for answers in _in_threads(of_class, models, jobs, "localising") for answer in answers]
 
 
-def _in_threads(function: Callable[[str], Any], labels: Sequence[str], jobs: int, what: str) -> list[Any]:
+def _in_threads(function: Callable[[Any], Any], items: Sequence[Any], jobs: int, what: str) -> list[Any]:
     with ThreadPoolExecutor(jobs) as pool:
-        return list(track(pool.map(function, labels), total=len(labels), description=what))
+        return list(track(pool.map(function, items), total=len(items), description=what))
 
 
 def _snapshots(

@@ -37,6 +37,8 @@ class Settings:
         How classes are learnt.
     max_objects : int
         Most objects of a class in one photograph.
+    rivalry : bool
+        Whether a box that looks like another class of its photograph scores less.
     """
 
     edges: str = "network"
@@ -49,6 +51,7 @@ class Settings:
     components: int = 256
     recipe: Recipe = field(default_factory=Recipe)
     max_objects: int = 1
+    rivalry: bool = True
 
     @classmethod
     def preset(cls, name: str, backbone: str | None = None, layer: str | None = None) -> "Settings":
@@ -62,8 +65,8 @@ class Settings:
             raise ValueError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
         if name == "default":
             return cls(backbone=backbone, layer=layer)
-        recipe = Recipe(prior_weight=0.0, lam=0.0015, steps=2000, average=False, sampling="uniform")
-        settings = cls(min_score=0.1, recipe=recipe)
+        recipe = Recipe(prior_weight=0.0, lam=0.0015, steps=2000, average=False, sampling="uniform", refit=False)
+        settings = cls(min_score=0.1, recipe=recipe, rivalry=False)
         if backbone is None:
             return settings
         return replace(
