@@ -276,7 +276,8 @@ class RMINet(DeepClassifier):
     The score of an instance comes from a network in place of a linear function; the rest is `RMISVC`: a bag is
     positive with the noisy-OR of its instances, and a hinge keeps instances away from the border.
 
-    Parameters that are not listed, and the attributes, are those of `AttentionMIL`; ``weight_decay`` takes the place of λ.
+    Parameters that are not listed, and the attributes, are those of `AttentionMIL`; ``weight_decay`` takes the
+    place of λ.
 
     Parameters
     ----------
