@@ -25,6 +25,10 @@ def row_pair(store, a, other, b):
     """Row a of one store · row b of another of the same kind."""
 
 
+def row_distance(store, a, other, b):
+    """Squared distance between row a of one store and row b of another of the same kind."""
+
+
 @overload(row_dot, jit_options={"fastmath": FAST})
 def _row_dot(store, row, w):
     if len(store) == 1:
@@ -94,6 +98,43 @@ def _row_pair(store, a, other, b):
                 s += 1
             else:
                 t += 1
+        return total
+
+    return csr
+
+
+@overload(row_distance, jit_options={"fastmath": FAST})
+def _row_distance(store, a, other, b):
+    if len(store) == 1:
+
+        def dense(store, a, other, b):
+            x, y = store[0][a], other[0][b]
+            total = 0.0
+            for i in range(len(x)):
+                total += (x[i] - y[i]) ** 2
+            return total
+
+        return dense
+
+    def csr(store, a, other, b):
+        data, indices, indptr = store
+        other_data, other_indices, other_indptr = other
+        s, t = indptr[a], other_indptr[b]
+        last, other_last = indptr[a + 1], other_indptr[b + 1]
+        total = 0.0
+        while s < last or t < other_last:
+            difference = 0.0
+            in_both = s < last and t < other_last and indices[s] == other_indices[t]
+            if in_both or t == other_last or (s < last and indices[s] < other_indices[t]):
+                difference = data[s]
+                s += 1
+                if in_both:
+                    difference -= other_data[t]
+                    t += 1
+            else:
+                difference = other_data[t]
+                t += 1
+            total += difference * difference
         return total
 
     return csr

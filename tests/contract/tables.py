@@ -7,7 +7,7 @@ QUICK: dict[str, dict] = {
     # Solved to the end, so that nothing but the problem decides the result.
     "MiSVC": {"tol": 1e-11},
     "MISVC": {"tol": 1e-11},
-    "MILES": {"tol": 1e-7},
+    "MILES": {"tol": 1e-5},
     # Searches that end early end elsewhere when sums are rounded otherwise, so these are run to their end; and in
     # EM-DD's poorer searches a rounding error may choose another instance, so only the best one is kept.
     "DiverseDensity": {"tol": 1e-9, "max_iter": 500},

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from bagwise.row_kernels import row_pair
+from bagwise.row_kernels import row_distance
 
 
 @njit(cache=True, nogil=True)
@@ -46,23 +46,20 @@ def lowest_of_bags(products, row_norm2, norm2, offsets, out):
 def exact_distances(store, first_row, other, nearest, out):
     """Write the squared distance of row first_row + r to instance nearest[r, b] of the other store into out[r, b].
 
-    Equal rows have distance zero and equal pairs have equal distances, to the last bit, wherever they stand.
+    Unlike distances from inner products, these are exact for rows that are very near each other.
     """
     for r in range(len(nearest)):
-        row = first_row + r
-        own = row_pair(store, row, store, row)
         for b in range(nearest.shape[1]):
-            j = nearest[r, b]
-            square = own + row_pair(other, j, other, j) - 2.0 * row_pair(store, row, other, j)
-            out[r, b] = max(square, 0.0)
+            out[r, b] = row_distance(store, first_row + r, other, nearest[r, b])
 
 
 @njit(cache=True, nogil=True)
-def weight_before(distance, weight, reference):
+def weight_before(distance, weight, reference, tolerance):
     """For each column of reference, how much weight lies nearer than it, and how much as near.
 
     Row r of ``distance`` (n, n) holds the distances of training bag r to all of them, and column q of ``reference``
-    (n, m) those to query q. Bag r itself is left out but for the copies beyond the first that its weight stands for.
+    (n, m) those to query q. Distances that differ by no more than the tolerance are equal. Bag r itself is left out
+    but for the copies beyond the first that its weight stands for.
     Returns two (n, m) arrays.
     """
     n, m = reference.shape
@@ -74,8 +71,8 @@ def weight_before(distance, weight, reference):
                 continue
             d = distance[r, a]
             for q in range(m):
-                if d < reference[r, q]:
+                if d < reference[r, q] - tolerance:
                     nearer[r, q] += mass
-                elif d == reference[r, q]:
+                elif d <= reference[r, q] + tolerance:
                     equal[r, q] += mass
     return nearer, equal

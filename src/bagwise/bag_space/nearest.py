@@ -25,8 +25,8 @@ def squared_distances(rows: Any, bags: Bags, *, exact: bool) -> Iterator[tuple[s
     rows : (n_rows, d) array or CSR matrix, of the same kind as the bags' instances
     bags : Bags
     exact : bool
-        Compute the distance to the nearest instance once more from the two rows, so that equal distances are equal to
-        the last bit and those of equal rows are zero.
+        Compute the distance to the nearest instance once more from the two rows, because a small one is inexact when
+        it comes from inner products.
 
     Yields
     ------

@@ -14,6 +14,8 @@ from bagwise.bags import Bags
 from bagwise.base import BagClassifier, FloatArray
 from bagwise.preprocessing import SCALINGS, InstanceScaler
 
+EQUAL = 1e-6
+
 
 class CitationKNN(BagClassifier):
     """Nearest neighbours between bags, references and citers.
@@ -29,9 +31,9 @@ class CitationKNN(BagClassifier):
         Number of nearest training bags that vote.
     n_citers : int
         A training bag votes when the new bag is among this many of its own nearest.
-    metric : {"minimal", "modified"}
-        Distance of the two nearest instances (minimal Hausdorff), or the mean distance of a bag's instances to the
-        other bag's nearest, in the direction in which it is larger (modified Hausdorff).
+    metric : {"modified", "minimal"}
+        The mean distance of a bag's instances to the other bag's nearest, in the direction in which it is larger
+        (modified Hausdorff), or the distance of the two nearest instances (minimal Hausdorff, the paper's).
     scaling : {"auto", "standard", "unit", None}
         What to do with the instances first; see `InstanceScaler`.
 
@@ -68,7 +70,7 @@ class CitationKNN(BagClassifier):
         n_references: int = 2,
         n_citers: int = 4,
         *,
-        metric: str = "minimal",
+        metric: str = "modified",
         scaling: str | None = "auto",
     ) -> None:
         self.n_references = n_references
@@ -93,12 +95,18 @@ class CitationKNN(BagClassifier):
         votes = self._references(distance) + self._citers(distance)
         return (votes.T @ np.where(self.targets_, 1.0, -1.0)) / votes.sum(axis=0)[:, None]
 
+    def _equal(self) -> float:
+        """Distances that differ by less than this are taken for equal: rounding alone may make such a difference."""
+        return EQUAL * float(self.distances_.max())
+
     def _references(self, distance: FloatArray) -> FloatArray:
         """(n_training, n_bags) votes of the training bags nearest to each new one."""
         votes = np.empty_like(distance)
         for q, column in enumerate(distance.T):
-            values, group = np.unique(column, return_inverse=True)
-            mass = np.bincount(group, weights=self.weight_, minlength=len(values))
+            order = np.argsort(column, kind="stable")
+            group = np.empty(len(column), dtype=np.int64)
+            group[order] = np.cumsum(np.diff(column[order], prepend=-np.inf) > self._equal()) - 1
+            mass = np.bincount(group, weights=self.weight_)
             left = self.n_references - (np.cumsum(mass) - mass)
             votes[:, q] = self.weight_ * np.clip(left / mass, 0, 1)[group]
         return votes
@@ -107,5 +115,5 @@ class CitationKNN(BagClassifier):
         """(n_training, n_bags) votes of the training bags that count the new one among their nearest."""
         from bagwise.bag_space._nearest_loops import weight_before
 
-        nearer, equal = weight_before(self.distances_, self.weight_, distance)
+        nearer, equal = weight_before(self.distances_, self.weight_, distance, self._equal())
         return self.weight_[:, None] * np.clip((self.n_citers - nearer) / (equal + 1), 0, 1)

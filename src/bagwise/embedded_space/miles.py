@@ -111,6 +111,8 @@ class MILES(InstanceScorer):
         One row for two classes, else one per class.
     intercept_ : (n_problems,) array
     gamma_ : float
+    n_iter_ : int
+        How often the solver changed its working set, in the problem that took most.
 
     References
     ----------
@@ -141,7 +143,7 @@ class MILES(InstanceScorer):
         *,
         scaling: str | None = "auto",
         max_iter: int = 1000,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
     ) -> None:
         self.C = C
         self.gamma = gamma
@@ -159,11 +161,12 @@ class MILES(InstanceScorer):
             sparse_machine(features, np.where(positive, 1.0, -1.0), self.C * weight, self.max_iter, self.tol)
             for positive in targets.T
         ]
-        weights = np.array([w for w, _ in solved])
+        weights = np.array([w for w, _, _ in solved])
         chosen = np.flatnonzero(weights.any(axis=0))
         self.prototypes_ = bags.instances[chosen]
         self.coef_ = weights[:, chosen]
-        self.intercept_ = np.array([b for _, b in solved])
+        self.intercept_ = np.array([b for _, b, _ in solved])
+        self.n_iter_ = max(1, *(n_rounds for _, _, n_rounds in solved))
 
     def _bag_scores(self, bags: Bags) -> FloatArray:
         features = similarities(self.prototypes_, self.scaler_.transform(bags), self.gamma_)
@@ -184,7 +187,7 @@ class MILES(InstanceScorer):
 
 def sparse_machine(
     features: FloatArray, y: FloatArray, cost: FloatArray, max_iter: int, tol: float
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, float, int]:
     """Minimise Σ_k |w_k| + Σ_i cost_i max(0, 1 - y_i (w · f_i + b))², with few features at a time.
 
     Parameters
@@ -197,6 +200,8 @@ def sparse_machine(
     -------
     w : (n_features,) array
     b : float
+    n_rounds : int
+        How often the working set changed.
     """
     from bagwise.embedded_space._l1_loops import descend
 
@@ -204,12 +209,14 @@ def sparse_machine(
     w, margin = np.zeros(n_features), np.ones(len(y))
     bias, constant, free = np.zeros(1), np.ones((1, len(y)), dtype=features.dtype), np.zeros(1)
     only = np.zeros(1, dtype=np.int64)
-    for _ in range(MAX_ROUNDS):
+    n_rounds = 0
+    while n_rounds < MAX_ROUNDS:
         descend(constant, only, free, y, cost, bias, margin, 100, tol / 10)
         slope = -2 * (features @ (cost * y * np.maximum(margin, 0)).astype(features.dtype))
         violation = np.where(w == 0, np.maximum(np.abs(slope) - 1, 0), np.abs(slope + np.sign(w)))
         if violation.max(initial=0) <= tol:
             break
+        n_rounds += 1
         size = max(NEWCOMERS, 2 * np.count_nonzero(w))
         newcomers = np.argsort(-violation, kind="stable")[:size]
         working = np.union1d(np.flatnonzero(w), newcomers[violation[newcomers] > 0])
@@ -219,4 +226,4 @@ def sparse_machine(
         descend(part, np.arange(len(part)), penalty, y, cost, weights, margin, max_iter, tol / 2)
         w[working], bias[0] = weights[:-1], weights[-1]
         margin = 1 - y * (weights[:-1] @ part[:-1] + bias[0])  # anew, so that rounding cannot pile up
-    return w, float(bias[0])
+    return w, float(bias[0]), n_rounds

@@ -57,6 +57,8 @@ def grow(X, offsets, features, seed, seed_bag, max_sweeps):
     n_bags, d = len(offsets) - 1, X.shape[1]
     chosen = np.full(n_bags, UNSET)
     chosen[seed_bag] = seed
+    sequence = np.empty(n_bags, dtype=np.int64)  # of the bags as they were covered: that does not depend on their order
+    sequence[0] = seed_bag
     low, high = X[seed].copy(), X[seed].copy()
     rest_low, rest_high = np.empty(d), np.empty(d)
     for covered in range(1, n_bags):
@@ -68,15 +70,15 @@ def grow(X, offsets, features, seed, seed_bag, max_sweeps):
                     if growth < least:
                         best, best_bag, least = row, bag, growth
         chosen[best_bag] = best
+        sequence[covered] = best_bag
         _bounds_without(X, chosen, UNSET, features, low, high)
         if covered == 1:
             continue  # with two bags, each would follow the other
         for _ in range(max_sweeps):
             changed = False
-            for bag in range(n_bags):
-                # A rectangle is no smaller without an instance from its inside.
-                if chosen[bag] == UNSET or not _touches(X[chosen[bag]], features, low, high):
-                    continue
+            for bag in sequence[: covered + 1]:
+                if not _touches(X[chosen[bag]], features, low, high):
+                    continue  # a rectangle is no smaller without an instance from its inside
                 _bounds_without(X, chosen, bag, features, rest_low, rest_high)
                 best = chosen[bag]
                 least = _growth(X[best], features, rest_low, rest_high) * (1.0 - 1e-12)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 from numbers import Real
 
 import numpy as np
@@ -27,8 +29,8 @@ class APR(InstanceScorer):
     The rectangle has an instance of every positive bag inside. It is grown greedily around one instance of each, in
     the columns chosen so far (all at first); then the columns are chosen anew, as few as keep the negative instances
     out; and both again until the choice repeats itself. At last the borders move outwards, so far that a density
-    estimate expects a share ``epsilon`` of positive instances beyond them. An instance's score is how deep inside the
-    rectangle it lies, and negative outside; a bag's is its highest.
+    estimate expects a share ``epsilon`` of positive instances beyond them. An instance's score is one in the
+    middle of the rectangle, zero at its border and negative outside; a bag's is its highest.
 
     Takes dense instances only: a rectangle has borders in columns that are zero too.
 
@@ -95,20 +97,24 @@ class APR(InstanceScorer):
         self.features_, self.low_, self.high_ = [], [], []
         for positive in targets.T:
             negatives = bags[~positive]
-            tight = iterated_discrimination(
-                bags[positive], negatives.instances, np.repeat(weight[~positive], negatives.sizes), self.margin
+            box = iterated_discrimination(
+                bags[positive],
+                weight[positive],
+                negatives.instances,
+                np.repeat(weight[~positive], negatives.sizes),
+                margin=self.margin,
+                expand=lambda inside, share: expanded(inside, share, self.tau, self.epsilon),
             )
-            low, high = expanded(tight.inside, weight[positive], self.tau, self.epsilon)
-            self.features_.append(tight.features)
-            self.low_.append(low)
-            self.high_.append(high)
+            self.features_.append(box.features)
+            self.low_.append(box.low)
+            self.high_.append(box.high)
 
     def _instance_scores(self, bags: Bags) -> FloatArray:
         x = self.scaler_.transform(bags).instances
         scores = np.empty((len(x), len(self.features_)))
         for k, (features, low, high) in enumerate(zip(self.features_, self.low_, self.high_)):
             part = x[:, features].astype(np.float64)
-            scores[:, k] = np.minimum(part - low, high - part).min(axis=1)
+            scores[:, k] = 1 - np.abs((part - (low + high) / 2) / ((high - low) / 2)).max(axis=1)
         return scores
 
     def _bag_scores(self, bags: Bags) -> FloatArray:
@@ -116,46 +122,74 @@ class APR(InstanceScorer):
 
 
 @dataclass
-class TightRectangle:
-    """The rectangle that just holds one instance of every positive bag."""
+class Rectangle:
+    """Borders in some of the columns."""
 
     features: IntArray  # (n_chosen,) columns
-    inside: FloatArray  # (n_bags, n_chosen) the instances that it holds
+    low: FloatArray  # (n_chosen,)
+    high: FloatArray  # (n_chosen,)
+
+    def holds(self, x: FloatArray) -> NDArray[np.bool_]:
+        """(n,) whether each instance lies inside."""
+        part = x[:, self.features]
+        return np.asarray(((part >= self.low) & (part <= self.high)).all(axis=1))
 
 
 def iterated_discrimination(
-    positives: Bags, negatives: FloatArray, weight: FloatArray, margin: float
-) -> TightRectangle:
-    """Grow the rectangle and choose columns by turns, until the columns stay the same.
+    positives: Bags,
+    positive_weight: FloatArray,
+    negatives: FloatArray,
+    negative_weight: FloatArray,
+    *,
+    margin: float,
+    expand: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+) -> Rectangle:
+    """Grow a rectangle and choose columns by turns, until the columns stay the same, and expand it.
+
+    Tries every instance of the smallest positive bag as the first, since one of them must be inside: in all columns at
+    first, and in those that tell this instance alone from the negative ones. Returns the rectangle that holds fewest
+    negative instances; of several, the one that was smallest before it was expanded.
 
     Parameters
     ----------
     positives : Bags
+    positive_weight : (n_bags,) array
     negatives : (n, d) array of negative instances
-    weight : (n,) array
-        How much it counts to keep each negative instance out.
+    negative_weight : (n,) array
     margin : float
+    expand : function of the instances inside, (n_bags, n_chosen), and their weights, to the borders
     """
     from bagwise.instance_space._apr_loops import grow
 
     x, offsets = positives.instances.astype(np.float64), positives.offsets
-    features = np.arange(positives.n_features)
-    seed = first_instance(x, offsets)
-    seed_bag = int(np.searchsorted(offsets, seed, side="right")) - 1
-    for _ in range(MAX_ROUNDS):
-        inside = x[grow(x, offsets, features, seed, seed_bag, MAX_SWEEPS)]
-        before, features = features, discriminating(inside, negatives, weight, margin)
-        if np.array_equal(before, features):
-            break
-    return TightRectangle(features, inside[:, features])
+    bag = smallest_bag(x, offsets)
+    tried = []
+    everything = np.arange(positives.n_features)
+    seeds = range(offsets[bag], offsets[bag + 1])
+    alone = [discriminating(x[[seed]], negatives, negative_weight, margin) for seed in seeds]
+    for seed, features in [*zip(seeds, repeat(everything)), *zip(seeds, alone)]:
+        for _ in range(MAX_ROUNDS):
+            inside = x[grow(x, offsets, features, seed, bag, MAX_SWEEPS)]
+            before, features = features, discriminating(inside, negatives, negative_weight, margin)
+            if np.array_equal(before, features):
+                break
+        box = Rectangle(features, *expand(inside[:, features], positive_weight))
+        let_in = float(negative_weight[box.holds(negatives)].sum())
+        tried.append((let_in, float(np.ptp(inside, axis=0).sum()), box))
+    return min(tried, key=lambda attempt: attempt[:2])[2]
 
 
-def first_instance(x: FloatArray, offsets: IntArray) -> int:
-    """The instance nearest to the smallest rectangle that any solution must touch in every column."""
+def smallest_bag(x: FloatArray, offsets: IntArray) -> int:
+    """The bag of fewest instances, and of several that with the instance nearest to where all bags meet.
+
+    In every column, a rectangle with an instance of each bag must reach from the lowest of the bags' highest values
+    to the highest of their lowest.
+    """
     highest = np.maximum.reduceat(x, offsets[:-1]).min(axis=0)
     lowest = np.minimum.reduceat(x, offsets[:-1]).max(axis=0)
     low, high = np.minimum(highest, lowest), np.maximum(highest, lowest)
-    return int(np.argmin(np.maximum(np.maximum(low - x, x - high), 0).sum(axis=1)))
+    away = np.maximum(np.maximum(low - x, x - high), 0).sum(axis=1)
+    return int(np.lexsort([np.minimum.reduceat(away, offsets[:-1]), np.diff(offsets)])[0])
 
 
 def discriminating(inside: FloatArray, negatives: FloatArray, weight: FloatArray, margin: float) -> IntArray:

@@ -28,8 +28,8 @@ class SingleInstance(InstanceScorer):
     Parameters
     ----------
     estimator : scikit-learn classifier, optional
-        One with ``decision_function`` or ``predict_proba``; a linear SVM by default. With more than two classes, a
-        copy learns each class against the rest.
+        One with ``decision_function`` or ``predict_proba``; logistic regression by default. With more than two
+        classes, a copy learns each class against the rest.
     scaling : {"auto", "standard", "unit", None}
         What to do with the instances first; see `InstanceScaler`.
     random_state : int, RandomState or None
@@ -65,7 +65,7 @@ class SingleInstance(InstanceScorer):
         self,
         estimator: BaseEstimator | None = None,
         *,
-        scaling: str | None = "auto",
+        scaling: str | None = "standard",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -90,9 +90,9 @@ class SingleInstance(InstanceScorer):
         ]
 
     def _template(self) -> Any:
-        from sklearn.svm import LinearSVC
+        from sklearn.linear_model import LogisticRegression
 
-        template = LinearSVC() if self.estimator is None else clone(self.estimator)
+        template = LogisticRegression() if self.estimator is None else clone(self.estimator)
         if not hasattr(template, "decision_function") and not hasattr(template, "predict_proba"):
             raise ValueError(
                 f"{type(template).__name__} has neither decision_function nor predict_proba: choose a classifier "
