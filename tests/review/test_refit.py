@@ -126,7 +126,7 @@ def test_what_was_rejected_often_is_not_proposed_again(tmp_path):
 
 def test_without_decisions_there_is_nothing_to_learn(tmp_path):
     run = write_learnable_run(tmp_path / "run", images=6)
-    with pytest.raises(ValueError, match="nothing to learn"):
+    with pytest.raises(ValueError, match="nothing new to learn"):
         refit(run, {(run.images["file"][0].as_py(), "cat"): ItemState("open", (OBJECT,), (), 1)})
 
 
@@ -157,6 +157,10 @@ def test_a_session_refits_in_the_background_and_says_what_changed(tmp_path):
     assert news["generation"] != generation
     assert session.item(6)["objects"] == (OBJECT,)
     assert session.item(0)["boxes"] == (OBJECT,), "what was decided stays"
+    session.start_refit()
+    while session.changes(0)["refit"]["state"] == "running" and time.monotonic() < until:
+        time.sleep(0.02)
+    assert "nothing new to learn" in session.changes(0)["refit"]["error"]
     session.close()
 
 

@@ -1,6 +1,6 @@
 """Learning from decisions: the models of the classes that were reviewed are fitted again, and the boxes with them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -30,7 +30,7 @@ POSITIVE_WEIGHT = 3.0
 NEGATIVE_WEIGHT = 1.0
 
 
-def refit(run: RunFolder, decisions: dict[Pair, ItemState]) -> None:
+def refit(run: RunFolder, decisions: dict[Pair, ItemState], labels: Collection[str] | None = None) -> None:
     """Fit the reviewed classes again with what a person decided; the run gets their new boxes and models.
 
     The boxes that discovery had found stay in ``review/boxes-discovered.parquet``.
@@ -41,18 +41,20 @@ def refit(run: RunFolder, decisions: dict[Pair, ItemState]) -> None:
         A run with its feature store.
     decisions : dict
         (file, label) -> state.
+    labels : collection of str, optional
+        The classes to look at: all of them by default.
     """
     learner = Learner(run)
-    labels = learner.learnable(decisions)
-    if not labels:
-        raise ValueError("there is nothing to learn from yet: accept or reject some images first")
-    with ThreadPoolExecutor(min(len(labels), default_jobs())) as pool:
-        models = list(pool.map(lambda label: learner.fit(label, decisions), labels))
+    chosen = [label for label in learner.learnable(decisions) if labels is None or label in labels]
+    if not chosen:
+        raise ValueError("there is nothing new to learn from: accept or reject some images first")
+    with ThreadPoolExecutor(min(len(chosen), default_jobs())) as pool:
+        models = list(pool.map(lambda label: learner.fit(label, decisions), chosen))
         answers = [answer for part in pool.map(learner.answers, models) for answer in part]
     discovered = run.path / "review" / "boxes-discovered.parquet"
     if not discovered.exists():
         write_parquet(discovered, run.boxes)
-    kept = run.boxes.filter(pa.array([label not in set(labels) for label in run.boxes["label"].to_pylist()]))
+    kept = run.boxes.filter(pa.array([label not in chosen for label in run.boxes["label"].to_pylist()]))
     run.rewrite_boxes(pa.concat_tables([kept, learner.table(answers)]))
     for model in models:
         if model.model is not None:

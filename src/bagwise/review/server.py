@@ -33,16 +33,19 @@ DEFAULT_PORT = 8765
 
 def make_app(session: ReviewSession, *, token: str, host: str, port: int) -> Guard:
     """The ASGI application of one review, behind its guard."""
-    files = {path.name: path for path in STATIC.iterdir() if path.suffix in MEDIA_TYPES}
+    files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in MEDIA_TYPES}
 
     async def page(request: Request) -> Response:
-        return _static(files["index.html"])
+        return static_file("index.html")
 
     async def static(request: Request) -> Response:
-        path = files.get(request.path_params["name"])
-        if path is None:
+        return static_file(request.path_params["name"])
+
+    def static_file(name: str) -> Response:
+        if name not in files:
             raise HTTPException(404, "no such file")
-        return _static(path)
+        media_type = MEDIA_TYPES[Path(name).suffix]
+        return Response(files[name], media_type=media_type, headers={"Cache-Control": "no-cache"})
 
     def index(request: Request) -> Response:
         return JSONResponse(session.index())
@@ -96,10 +99,6 @@ def make_app(session: ReviewSession, *, token: str, host: str, port: int) -> Gua
         OSError: lambda request, error: JSONResponse({"error": f"the server could not do that: {error}"}, 500),
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token=token, host=host, port=port)
-
-
-def _static(path: Path) -> Response:
-    return Response(path.read_bytes(), media_type=MEDIA_TYPES[path.suffix], headers={"Cache-Control": "no-cache"})
 
 
 async def _json_object(request: Request) -> dict[str, Any]:

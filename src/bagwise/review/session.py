@@ -33,6 +33,7 @@ class ReviewSession:
         self._picture_key = hashlib.sha256(identity.encode()).hexdigest()[:12]
         self._refit_lock = threading.Lock()
         self._refit_answer: Answer = {"state": "idle"}
+        self._learnt_up_to = 0  # the line of the log; a class without a later one would learn nothing new
 
     @property
     def generation(self) -> str:
@@ -65,7 +66,6 @@ class ReviewSession:
 
     def _row(self, item: int, state: ItemState | None) -> list:
         state = state or self.log.state(self.items.pairs[item])
-        boxes = self.items.shown_boxes(item, state)
         return [
             int(self.items.image_id[item]),
             int(self.items.label_index[item]),
@@ -73,7 +73,7 @@ class ReviewSession:
             STATUS_CODE[state.status],
             state.version,
             int(state.boxes is not None),
-            list(boxes[0]) if boxes else None,
+            self.items.first_shown(item, state),
         ]
 
     def item(self, item: int) -> Answer:
@@ -139,9 +139,10 @@ class ReviewSession:
 
         try:
             started = time.perf_counter()
-            states = self.log.states()
+            seq, states = self.log.seq, self.log.states()
             before = self._open_answers(states)
-            refit(self.run, states)
+            refit(self.run, states, {label for (_, label), _ in self.log.changed_since(self._learnt_up_to)})
+            self._learnt_up_to = seq
             self.items.read_boxes(self.run.boxes)
             after = self._open_answers(states)
             self._refit_answer = {
