@@ -1,9 +1,11 @@
 """What the examples share: where their figures go, and the colours."""
 
 import argparse
+from io import BytesIO
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 GALLERY = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 POSITIVE, NEGATIVE = "#d1603d", "#4f7cac"
@@ -20,6 +22,8 @@ def output_folder(description: str) -> Path:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure, small enough to be kept with the documentation."""
-    figure.savefig(path, dpi=90, pil_kwargs={"optimize": True})
+    """Write a figure with few colours, so that it is small enough to be kept with the documentation."""
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=90)
+    Image.open(drawn).convert("RGB").quantize(128).save(path, optimize=True)
     print(f"written to {path}")

@@ -25,4 +25,4 @@ def test_gallery_shows_example(example):
     text = (GALLERY / "index.md").read_text()
     assert f"({example.stem}.png)" in text
     assert f"examples/{example.stem}.py" in text
-    assert 0 < (GALLERY / f"{example.stem}.png").stat().st_size < 300_000
+    assert 0 < (GALLERY / f"{example.stem}.png").stat().st_size < 150_000
