@@ -3,7 +3,8 @@
     python benchmarks/review_loop.py RUN --truth VOC_ROOT [--split train] [-o review_loop.json]
 
 The reviewer looks at one image and class after another and uses keys alone: accepts the first of the shown
-candidates that overlaps a true box by more than half, or rejects all. After every batch the reviewed classes are
+candidates that overlaps a true box by more than half, or rejects all (with --draw: draws the right box instead).
+After every batch the reviewed classes are
 fitted again, which changes the answers, and with them the order of doubt, of what is left. The run is not changed.
 
 For each number of reviewed images the table gives CorLoc over all images (per class, unweighted mean) with refits
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bagwise.atomic import write_text
-from bagwise.discovery.boxes import overlaps
+from bagwise.discovery.boxes import areas, overlaps
 from bagwise.discovery.localize import Answer
 from bagwise.discovery.runfolder import RunFolder, corners
 from bagwise.discovery.settings import default_jobs
@@ -46,14 +47,18 @@ def as_box(row: np.ndarray) -> Box:
     return x1, y1, x2, y2
 
 
-def review(candidates: np.ndarray, truth: np.ndarray) -> tuple[ItemState, int]:
-    """What the reviewer decides about one image, and the keys it took."""
+def review(candidates: np.ndarray, truth: np.ndarray, draw: bool) -> tuple[ItemState, int]:
+    """What the reviewer decides about one image, and the keys (and drawn boxes) it took."""
     shown = candidates[:CANDIDATES_LOOKED_AT]
     for place, box in enumerate(shown):
         if is_right(box, truth):
             passed = [other for other in shown[:place] if overlaps(other[None], box[None])[0, 0] < RIGHT]
             return ItemState("accepted", (as_box(box),), tuple(map(as_box, passed)), 1), place + 1
-    return ItemState("rejected", (), tuple(map(as_box, shown)), 1), len(shown)
+    seen = tuple(map(as_box, shown))
+    if draw:
+        largest = truth[areas(truth).argmax()]
+        return ItemState("accepted", (as_box(largest),), seen, 1), len(shown) + 2
+    return ItemState("rejected", (), seen, 1), len(shown)
 
 
 def corloc(answers: Answers, decisions: dict[Pair, ItemState], truth: Truth, *, unreviewed_only: bool) -> float:
@@ -107,7 +112,7 @@ def take(answers: Answers, sure: dict[Pair, float], new: Iterable[Answer]) -> No
 
 
 def simulate(
-    run: RunFolder, learner: Learner, truth: Truth, strategy: str, batches: list[int], seed: int
+    run: RunFolder, learner: Learner, truth: Truth, strategy: str, batches: list[int], seed: int, draw: bool
 ) -> list[dict[str, Any]]:
     """Review batch after batch; one record per number of reviewed images."""
     random = np.random.default_rng(seed)
@@ -124,8 +129,8 @@ def simulate(
         left.sort(key=lambda pair: sure[pair] if strategy == "doubt-first" else lot[pair])
         fresh = left[: target - len(decisions)]
         for pair in fresh:
-            decisions[pair], pressed = review(answers[pair], truth[pair])
-            without[pair] = review(first[pair], truth[pair])[0]
+            decisions[pair], pressed = review(answers[pair], truth[pair], draw)
+            without[pair] = review(first[pair], truth[pair], draw)[0]
             keys += pressed
         started = time.perf_counter()
         labels = sorted({label for _, label in fresh})
@@ -171,6 +176,8 @@ def main() -> None:
     parser.add_argument("--split", default=None, help="of a VOC root, such as train")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
+    parser.add_argument("--classes", nargs="+", default=None, help="only these")
+    parser.add_argument("--draw", action="store_true", help="the reviewer draws a box where no candidate is right")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, default=None, help="write the figures as JSON")
     options = parser.parse_args()
@@ -181,12 +188,14 @@ def main() -> None:
     learner = Learner(run)
     truth: Truth = {}
     for file, labels in zip(run.images["file"].to_pylist(), run.images["labels"].to_pylist()):
-        for label in labels:
+        for label in labels if options.classes is None else set(labels) & set(options.classes):
             boxes = [true.box for true in source.truth.get(file, []) if true.label == label]
             if boxes and file in learner.store:
                 truth[(file, label)] = np.array(boxes, dtype=np.float32)
     batches = [round(share * len(truth)) for share in options.shares]
-    results = {name: simulate(run, learner, truth, name, batches, options.seed) for name in options.strategies}
+    results = {
+        name: simulate(run, learner, truth, name, batches, options.seed, options.draw) for name in options.strategies
+    }
     print(as_table(results))
     if options.output is not None:
         write_text(options.output, json.dumps({"images and classes": len(truth), "results": results}, indent=1) + "\n")
