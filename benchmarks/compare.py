@@ -118,13 +118,16 @@ def install(peer: Peer, folder: Path) -> str:
     """A Python that has the peer; raises RuntimeError with pip's last word where it cannot be installed."""
     if not peer.requirements:
         return sys.executable
+    python, ready = str(folder / "bin" / "python"), folder / ".installed"
+    if ready.exists():
+        return python
     venv.create(folder, with_pip=True)
-    python = str(folder / "bin" / "python")
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.requirements]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or done.stderr.splitlines()
         raise RuntimeError(f"pip install {' '.join(peer.requirements)}: {lines[-1].strip()}")
+    ready.touch()
     return python
 
 
@@ -158,7 +161,7 @@ def measure_all(options: argparse.Namespace, peers: dict[str, Peer], done: list[
                 continue
             print(f"{name}: setting up", file=sys.stderr, flush=True)
             try:
-                python = install(peer, Path(scratch) / f"environment-{name}")
+                python = install(peer, (options.environments or Path(scratch)) / f"environment-{name}")
             except RuntimeError as error:
                 python, failure = "", str(error)
             given_up: dict[str, str] = {}  # too slow or too large at one size: not tried at a larger one
@@ -249,6 +252,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sizes", default=",".join(SIZES), help="bags x instances x features, by commas")
     parser.add_argument("--time-limit", type=int, default=600, help="CPU-seconds of a fit")
     parser.add_argument("--memory-limit", type=int, default=12_000, help="MB of address space")
+    parser.add_argument("--environments", type=Path, help="folder in which to keep the environments for another time")
     for name in CHECKOUTS:
         parser.add_argument(f"--{name}", type=Path, help=f"folder of a checkout of {name}")
     options = parser.parse_args(arguments)
