@@ -5,17 +5,16 @@ class. Objectness enters as a prior, ``z = w·x + weight * (log objectness - mea
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 import bagwise
 from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
 
+from .calibration import Calibration, calibrate
 from .imageset import ImageSet
 from .multifold import MultiFoldSVC
 from .store import FeatureStore
@@ -23,7 +22,6 @@ from .store import FeatureStore
 RMI = "RMISVC"
 OBJECTNESS_ALONE = "edge-boxes"
 MULTI_FOLD = "multi-fold"
-FOLDS = 3
 BOXES_FOR_COVARIANCE = 60_000
 REFIT_SHARE = 0.4  # of each half of the final direction; below one half, so that the prior gains weight
 FEWEST_NEGATIVES = 200  # when the class itself has fewer photographs
@@ -138,27 +136,6 @@ def check_method(method: str) -> None:
         raise ValueError(f"unknown method {method!r}: use one of {', '.join(known)}")
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """From a box's score to the probability that a photograph with such a best box shows the class."""
-
-    slope: float = 1.0
-    intercept: float = 0.0
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        return expit(self.slope * scores + self.intercept)
-
-    @classmethod
-    def fit(cls, best_scores: np.ndarray, shown: np.ndarray) -> "Calibration":
-        """Logistic regression on the best scores of photographs that the models had not seen."""
-        spread = float(best_scores.std())
-        if shown.all() or not shown.any() or spread == 0:
-            return cls()
-        fitted = LogisticRegression(C=100.0).fit(best_scores[:, None] / spread, shown)
-        slope = max(float(fitted.coef_[0, 0]) / spread, 0.0)
-        return cls(slope, float(fitted.intercept_[0]))
-
-
 class Objectness:
     """The prior of boxes: how much likelier than usual a box is to hold some object, whatever its class."""
 
@@ -243,21 +220,9 @@ def learn_class(images: ImageSet, store: FeatureStore, label: str, recipe: Recip
         return ClassModel(label, None, Calibration(), prior)
     bags = bags_of(store, shown + absent, prior)
     y = np.arange(len(bags)) < len(shown)
+    quick = replace(recipe, steps=max(1, recipe.steps // 2))  # the models to calibrate with see a third of the bags
     model = fit_model(recipe, bags, y)
-    return ClassModel(label, model, _calibrate(bags, y, recipe), prior)
-
-
-def _calibrate(bags: Bags, y: np.ndarray, recipe: Recipe) -> Calibration:
-    """Cross-fitted: each fold's best scores come from a model of the other folds."""
-    folds = min(FOLDS, int(y.sum()), int((~y).sum()))
-    if folds < 2:
-        return Calibration()
-    fold = np.empty(len(y), dtype=int)
-    for side in (y, ~y):
-        fold[side] = np.arange(int(side.sum())) % folds
-    best = np.empty(len(y))
-    for k in range(folds):
-        held_out = bags[fold == k]
-        model = fit_model(recipe, bags[fold != k], y[fold != k])
-        best[fold == k] = np.maximum.reduceat(model.instance_scores(held_out), held_out.offsets[:-1])
-    return Calibration.fit(best, y)
+    calibration = calibrate(
+        bags, y, [store.boxes(file)[0] for file in shown], lambda part, labels: fit_model(quick, part, labels)
+    )
+    return ClassModel(label, model, calibration, prior)

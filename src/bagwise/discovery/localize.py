@@ -8,6 +8,7 @@ import numpy as np
 from bagwise.bags import Bags
 
 from .boxes import suppress
+from .calibration import place_log_odds
 from .imageset import ImageSet
 from .learning import ClassModel, bags_of
 from .store import FeatureStore
@@ -17,7 +18,7 @@ SAME_ALTERNATIVE = 0.7  # overlap from which a reviewer would see no difference
 ALTERNATIVES = 5
 FILES_AT_ONCE = 256
 RIVALRY = 0.4  # how much of the other classes' scores is taken off
-FURTHER_OBJECT = 0.5  # confidence that a second object must reach
+FURTHER_OBJECT = 0.5  # probability of the class that a second object must reach by itself
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,7 @@ def localize(
         Most objects in one photograph. The best box is an object always, further ones when they overlap no better
         one and the model is confident of them.
     at_least : float
-        Photographs whose best box has less confidence get no answer. For photographs that are known to show the
-        class, 0.
+        Photographs that show the class with less probability get no answer. 0 for those that are known to show it.
 
     Yields
     ------
@@ -100,21 +100,25 @@ def _answers_of_one(
     store: FeatureStore, model: ClassModel, file: str, scores: np.ndarray, max_objects: int, at_least: float
 ) -> Iterator[Answer]:
     boxes, objectness = store.boxes(file)
-    confidence = model.calibration(scores)
+    shown = model.calibration.shown(scores)
     objects = suppress(boxes, scores, SAME_OBJECT, max_objects)
-    sure = confidence[objects] >= max(at_least, FURTHER_OBJECT)
-    sure[0] = confidence[objects[0]] >= at_least
-    if not sure[0]:
+    if shown[objects[0]] < at_least:
         return
+    sure = shown[objects] >= FURTHER_OBJECT
+    sure[0] = True
     objects = objects[sure]
     others = suppress(boxes, scores, SAME_ALTERNATIVE, ALTERNATIVES + len(objects))
     others = others[~np.isin(others, objects)][:ALTERNATIVES]
-    for rank, row in enumerate([*objects, *others]):
+    rows = np.concatenate([objects, others])
+    confidence = model.calibration.place(place_log_odds(boxes, scores, rows))
+    if at_least > 0:  # nobody said that the class is shown
+        confidence = confidence * shown[rows]
+    for rank, row in enumerate(rows):
         x1, y1, x2, y2 = (float(value) for value in boxes[row])
         kind = "object" if rank < len(objects) else "alternative"
         yield Answer(
             file, model.label, rank, kind, (x1, y1, x2, y2),
-            float(scores[row]), float(confidence[row]), float(objectness[row]),
+            float(scores[row]), float(confidence[rank]), float(objectness[row]),
         )  # fmt: skip
 
 

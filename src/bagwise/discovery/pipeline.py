@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from bagwise.lock import sole_use
 from bagwise.progress import track
 
 from . import scaleout
+from .calibration import Calibration
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
-from .learning import OBJECTNESS_ALONE, Calibration, ClassModel, Objectness, check_method, learn_class
+from .learning import OBJECTNESS_ALONE, ClassModel, Objectness, check_method, learn_class
 from .localize import Answer, files_with, localize, rivals_of
 from .runfolder import RunFolder, safe_name
 from .settings import Settings, default_jobs
@@ -141,7 +142,7 @@ def _discover(
             answers = _localize_labelled(images, store, models, settings, jobs)
         steps = _snapshots(images, store, models, settings, jobs) if snapshots else None
     _save_models(run.folder, models)
-    learnt = {"prior_mean": prior.mean, "calibration": {m.label: _calibration(m) for m in models}}
+    learnt = {"prior_mean": prior.mean, "calibration": {m.label: list(astuple(m.calibration)) for m in models}}
     return _write(run, images, store, classes, answers, steps, problems, settings, hashes, learnt)
 
 
@@ -261,10 +262,6 @@ def _snapshots(
     return columns
 
 
-def _calibration(model: ClassModel) -> list[float]:
-    return [model.calibration.slope, model.calibration.intercept]
-
-
 def _save_models(folder: Path, models: Sequence[ClassModel]) -> None:
     for model in models:
         if model.model is not None:
@@ -280,7 +277,8 @@ def _load_models(run: RunFolder, settings: Settings) -> list[ClassModel]:
     for label in run.classes:
         path = run.model_path(label)
         if path.is_file():
-            models.append(ClassModel(label, bagwise.load(path), Calibration(*learnt["calibration"][label]), prior))
+            calibration = Calibration(*learnt["calibration"][label])
+            models.append(ClassModel(label, bagwise.load(path), calibration, prior))
     if not models:
         raise ValueError(
             f"{run.path} holds no models (method {settings.recipe.method}): it cannot be used with --model"
