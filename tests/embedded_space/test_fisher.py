@@ -96,6 +96,17 @@ def test_mixture_is_as_likely_as_scikit_learns():
     np.testing.assert_allclose(ours.posteriors(x).sum(axis=1), 1)
 
 
+def test_tied_mixture_has_the_likeliest_common_variance():
+    rng = np.random.RandomState(0)
+    x = np.concatenate([rng.randn(80, 2), rng.randn(60, 2) + 6, rng.randn(40, 2) - 6])
+    fitted = Mixture.fit(x, 3, np.random.RandomState(0), tied=True, tol=1e-9)
+    assert np.ptp(fitted.variances) == 0
+    deviation = np.sqrt(fitted.variances)
+    best = mean_log_likelihood(x, fitted.weights, fitted.means, deviation)
+    for factor in (0.95, 1.05):
+        assert mean_log_likelihood(x, fitted.weights, fitted.means, deviation * factor) < best
+
+
 def test_mixture_in_blocks(monkeypatch):
     x = np.random.RandomState(0).randn(50, 3)
     whole = Mixture.fit(x, 2, np.random.RandomState(0))

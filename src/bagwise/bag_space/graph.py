@@ -98,8 +98,8 @@ class MIGraphSVC(BagKernelSVC):
 
     A bag is a graph: its instances are nodes, joined where they are close. Two bags are compared by a Gaussian kernel
     over all pairs of nodes plus another over all pairs of edges. An edge is described by the degrees of its ends and
-    by its share in the weight of all edges there. Each edge is taken in both directions, so that the order of the
-    instances does not matter.
+    by its share in the weight of all edges there. An edge has no direction: the kernel of two edges is the mean over
+    both directions of each, so that the order of the instances does not matter.
 
     Parameters
     ----------

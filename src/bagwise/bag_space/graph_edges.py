@@ -100,7 +100,10 @@ def bag_edges(bag: Any, threshold: float) -> tuple[FloatArray, FloatArray, Float
 
 
 def edge_sums(bags: Bags, threshold: float, features: EdgeMap) -> FloatArray:
-    """(n_bags, r⁴) features of the edges of each bag, summed; zeros for a bag without edges."""
+    """(n_bags, r⁴) features of the edges of each bag, summed; zeros for a bag without edges.
+
+    Those of an edge are the mean of the features of its two directions.
+    """
     rank = features.mix.shape[1]
     out = np.zeros((len(bags), rank**4))
     for i, bag in enumerate(bags):
@@ -113,5 +116,5 @@ def edge_sums(bags: Bags, threshold: float, features: EdgeMap) -> FloatArray:
             at_u = (degree_u[:, :, None] * share_u[:, None, :]).reshape(len(degree_u), -1)
             at_v = (degree_v[:, :, None] * share_v[:, None, :]).reshape(len(degree_v), -1)
             total += at_u.T @ at_v
-        out[i] = total.ravel()
+        out[i] = total.ravel() / 2  # every edge was met in both directions
     return out

@@ -21,10 +21,10 @@ POWERS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 class PPMMKernelSVC(BagKernelSVC):
     """Support vector machine with the p-posterior mixture-model kernel.
 
-    A mixture of Gaussians is fitted to all instances. A bag is the mean of its instances' posterior probabilities of
-    the components, each raised to the power p, as a vector of unit length; the kernel is the inner product. A small
-    p asks which components are present in the bag at all, a large p which ones dominate it, so that one kernel
-    covers different ways in which instances make a bag's label.
+    A mixture of Gaussians of one common variance is fitted to all instances. A bag is the mean of its instances'
+    posterior probabilities of the components, each raised to the power p, as a vector of unit length; the kernel is
+    the inner product. A small p asks which components are present in the bag at all, a large p which ones dominate it,
+    so that one kernel covers different ways in which instances make a bag's label.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class PPMMKernelSVC(BagKernelSVC):
     def __init__(
         self,
         C: float = 10.0,
-        n_components: int = 30,
+        n_components: int = 100,
         *,
         p: float | str = "alignment",
         scaling: str | None = "standard",
@@ -98,7 +98,9 @@ class PPMMKernelSVC(BagKernelSVC):
 
     def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
         x = bags.instances.astype(np.float64, copy=False)
-        self.mixture_ = Mixture.fit(x, self.n_components, check_random_state(self.random_state))
+        # One variance for all: with variances of their own, components in many columns are so sharp that each instance
+        # belongs to one of them alone, and a bag's shares say little about bags with other instances.
+        self.mixture_ = Mixture.fit(x, self.n_components, check_random_state(self.random_state), tied=True)
         posteriors = mean_posteriors(bags, self.mixture_)
         if self.p == "alignment":
             self.p_ = max(POWERS, key=lambda p: alignment(codes_of(posteriors, p), targets))

@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 from bagwise.base import FloatArray
 
 ROWS_PER_BLOCK = 1 << 14
-N_STARTS = 3
 # Variances below this share of the data's own would let a component shrink onto a single instance.
 SMALLEST_VARIANCE = 1e-3
 # Beyond this width the covariance matrix is not formed: at most so many directions are sought instead.
@@ -92,19 +91,27 @@ class Mixture:
 
     @classmethod
     def fit(
-        cls, x: FloatArray, n_components: int, rng: np.random.RandomState, *, max_iter: int = 100, tol: float = 1e-3
+        cls,
+        x: FloatArray,
+        n_components: int,
+        rng: np.random.RandomState,
+        *,
+        tied: bool = False,
+        max_iter: int = 100,
+        tol: float = 1e-3,
     ) -> Mixture:
         """Expectation-maximisation from the clusters of k-means, until the mean log-likelihood rises by less than tol.
 
-        Components that lose all their instances are left out.
+        ``tied`` gives all components and columns one common variance. Components that lose all their instances are
+        left out.
         """
         floor = SMALLEST_VARIANCE * x.var(axis=0) + 1e-12
         centres = cluster_centres(x, n_components, rng)
-        mixture = cls._maximise(x, floor, lambda block: _one_hot(nearest(block, centres), len(centres)))
+        mixture = cls._maximise(x, floor, tied, lambda block: _one_hot(nearest(block, centres), len(centres)))
         before = -np.inf
         for _ in range(max_iter):
             seen: list[float] = []
-            mixture = cls._maximise(x, floor, lambda block, now=mixture, seen=seen: now._expect(block, seen))
+            mixture = cls._maximise(x, floor, tied, lambda block, now=mixture, seen=seen: now._expect(block, seen))
             likelihood = sum(seen) / len(x)
             if likelihood - before < tol:
                 break
@@ -112,7 +119,7 @@ class Mixture:
         return mixture
 
     @classmethod
-    def _maximise(cls, x: FloatArray, floor: FloatArray, posteriors_of: Any) -> Mixture:
+    def _maximise(cls, x: FloatArray, floor: FloatArray, tied: bool, posteriors_of: Any) -> Mixture:
         """The mixture of greatest likelihood for given posteriors, which are asked for a block of rows at a time."""
         mass: Any = 0.0
         first: Any = 0.0
@@ -126,7 +133,10 @@ class Mixture:
         alive = mass > 1e-8
         mass, first, second = mass[alive], first[alive], second[alive]
         means = first / mass[:, None]
-        return cls(mass / mass.sum(), means, np.maximum(second / mass[:, None] - means**2, floor))
+        variances = np.maximum(second / mass[:, None] - means**2, floor)
+        if tied:
+            variances = np.full_like(variances, mass @ variances.mean(axis=1) / mass.sum())
+        return cls(mass / mass.sum(), means, variances)
 
     def _expect(self, block: FloatArray, seen: list[float]) -> FloatArray:
         joint = self.log_joint(block)
@@ -160,7 +170,7 @@ def cluster_centres(x: FloatArray, n_clusters: int, rng: np.random.RandomState) 
     seed = rng.randint(np.iinfo(np.int32).max)
     if k == 1:
         return x.mean(axis=0, keepdims=True)
-    return KMeans(k, n_init=N_STARTS, random_state=seed).fit(x).cluster_centers_
+    return KMeans(k, n_init=1, random_state=seed).fit(x).cluster_centers_
 
 
 def nearest(x: FloatArray, centres: FloatArray) -> np.ndarray:
