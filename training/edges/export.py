@@ -2,7 +2,7 @@
 
     python export.py CHECKPOINT.pt OUTPUT.onnx
 
-ONNX Runtime turns the stored weights back into float32 once, when it opens the file: storage is small, arithmetic exact.
+ONNX Runtime turns the stored weights back into float32 once, when it opens the file, and computes in that.
 """
 
 import sys

@@ -211,9 +211,8 @@ def load_imagenet(net: EdgeNet, checkpoint: str) -> None:
                 (unit.norm.running_var, variance),
             ):
                 if target.shape != value.shape:
-                    raise ValueError(
-                        f"{checkpoint}: layer {number} has shape {tuple(value.shape)}, the network {tuple(target.shape)}"
-                    )
+                    shapes = f"{tuple(value.shape)}, the network {tuple(target.shape)}"
+                    raise ValueError(f"{checkpoint}: layer {number} has shape {shapes}")
                 target.copy_(value)
 
 

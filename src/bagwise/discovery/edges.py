@@ -120,7 +120,7 @@ class GradientEdges:
         strength = np.sqrt((dx * dx + dy * dy).sum(-1))
         # Dividing by the neighbourhood's own strength lets faint outlines stand out and quietens texture;
         # the constant (in Lab units per pixel) keeps sensor noise in flat areas from being blown up.
-        return (strength / (strength + cv2.GaussianBlur(strength, (0, 0), 8) + 2)).astype(np.float32)
+        return (strength / (strength + cv2.GaussianBlur(strength, (0, 0), 8) + 5)).astype(np.float32)
 
 
 class ForestEdges(_LazyModel):

@@ -1,6 +1,7 @@
 """Boxes that probably hold an object: Edge Boxes (Zitnick and Dollár, 2014).
 
 A box scores by the contours it holds wholly: edges inside, less those that a chain of similar edges ties to its rim.
+The search itself is in edgeboxes.py.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ def edge_boxes(
     *,
     alpha: float = 0.65,
     beta: float = 0.55,
-    min_score: float = 0.01,
+    min_score: float = 0.002,
     max_boxes: int = 400,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Propose boxes for one photograph.
@@ -34,7 +35,7 @@ def edge_boxes(
         Overlap (IoU) of neighbouring windows of the search.
     beta : float, default=0.55
         Of two boxes that overlap more than this, the lower in score goes.
-    min_score : float, default=0.01
+    min_score : float, default=0.002
         Boxes below are dropped.
     max_boxes : int, default=400
 
@@ -55,22 +56,18 @@ def edge_boxes(
     small_width, small_height = max(1, round(width * scale)), max(1, round(height * scale))
     if min(small_width, small_height) < SMALLEST_SIDE:
         return nothing_found
-    cv2 = require("cv2", extra="vision")
     if scale < 1:
+        cv2 = require("cv2", extra="vision")
         image = cv2.resize(image, (small_width, small_height), interpolation=cv2.INTER_AREA)
+    # Compiled code is imported on first use.
+    from .edgeboxes import search_boxes
+
     edges = detector(image)
     normals = edge_normals(edges)
-    # OpenCV's object keeps state between images, so each image gets its own.
-    search = cv2.ximgproc.createEdgeBoxes(alpha=alpha, beta=beta, minScore=min_score, maxBoxes=max_boxes)
-    found, scores = search.getBoundingBoxes(thin_edges(edges, normals), normals)
+    found, scores = search_boxes(
+        thin_edges(edges, normals), normals, alpha=alpha, beta=beta, min_score=min_score, max_boxes=max_boxes
+    )
     if len(found) == 0:
         return nothing_found
-    corners = np.asarray(found, np.float32).reshape(-1, 4)
-    # OpenCV counts pixels from one.
-    corners[:, :2] -= 1
-    corners[:, 2:] += corners[:, :2]
-    limits = np.array([small_width, small_height] * 2, np.float32)
-    boxes = np.clip(corners, 0, limits) * (np.array([width, height] * 2, np.float32) / limits)
-    scores = np.asarray(scores, np.float32).ravel()
-    order = np.argsort(-scores, kind="stable")
-    return boxes[order], scores[order]
+    stretch = np.array([width / small_width, height / small_height] * 2)
+    return (found * stretch).astype(np.float32), scores
