@@ -48,6 +48,10 @@ def discover(
         Optional[str],  # noqa: UP045
         typer.Option(help="Tensor or node of the ONNX model whose output is used."),
     ] = None,
+    normalise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="How the ONNX model wants its pixels: imagenet, caffe or centred. Default: imagenet."),
+    ] = None,
     crop: Annotated[bool, typer.Option("--crop", help="Run the network on every box by itself.")] = False,
     snapshots: Annotated[
         bool, typer.Option("--snapshots", help="Also keep the answers after 0, 100, 500, 1000 and 2000 steps.")
@@ -76,7 +80,13 @@ def discover(
         run = pipeline.discover_unlabelled(model, images, output, jobs=jobs, say=_say)
     else:
         settings = Settings.preset(preset, str(backbone) if backbone else None, layer).changed(
-            method=method, max_objects=max_objects, max_boxes=max_boxes, edges=edges, crop=crop or None, seed=seed
+            method=method,
+            max_objects=max_objects,
+            max_boxes=max_boxes,
+            edges=edges,
+            normalise=normalise,
+            crop=crop or None,
+            seed=seed,
         )
         with cluster_or_none(cluster, workers) as on:
             run = pipeline.discover(
