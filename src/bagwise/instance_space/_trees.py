@@ -12,6 +12,8 @@ from scipy import sparse
 
 # Sparse rows are made dense this many values at a time, so that memory stays bounded.
 VALUES_PER_BLOCK = 1 << 22
+# Sparse data of no more values than this (256 MB) are made dense to grow trees on.
+DENSE_UP_TO = 1 << 26
 
 
 @dataclass
@@ -57,15 +59,21 @@ class Trees:
         for start in range(0, x.shape[0], step):
             block = x[start : start + step]
             add_leaf_values(
-                as_tree_input(block, dense=True),
+                as_tree_input(block.toarray() if sparse.issparse(block) else block),
                 self.root, self.left, self.right, self.feature, self.threshold, self.value,
                 total[start : start + step],
             )  # fmt: skip
         return total
 
 
-def as_tree_input(x: Any, *, dense: bool = False) -> Any:
-    """Rows as scikit-learn's trees read them: float32, dense C-contiguous or CSR."""
+def as_tree_input(x: Any) -> Any:
+    """Rows as scikit-learn's trees read them: float32, C-contiguous.
+
+    CSR rows become dense where that takes little memory: it is faster, and scikit-learn chooses between equally good
+    splits otherwise in sparse data. Larger ones stay CSR.
+    """
     if sparse.issparse(x):
-        return np.ascontiguousarray(x.toarray(), dtype=np.float32) if dense else sparse.csr_matrix(x, dtype=np.float32)
+        if x.shape[0] * x.shape[1] > DENSE_UP_TO:
+            return sparse.csr_matrix(x, dtype=np.float32)
+        x = x.toarray()
     return np.ascontiguousarray(x, dtype=np.float32)
