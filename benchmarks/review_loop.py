@@ -14,7 +14,7 @@ and without, and over the images still unreviewed, where only what the model lea
 import argparse
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from bagwise.discovery.localize import Answer
 from bagwise.discovery.runfolder import RunFolder, corners
 from bagwise.discovery.settings import default_jobs
 from bagwise.discovery.sources import read_source
+from bagwise.discovery.store import FeatureStore
 from bagwise.review.decisions import Box, ItemState, Pair
-from bagwise.review.items import sureness
 from bagwise.review.refit import Learner
 
 RIGHT = 0.5  # CorLoc's overlap: more than this
@@ -74,33 +74,28 @@ def corloc(answers: Answers, decisions: dict[Pair, ItemState], truth: Truth, *, 
 
 
 def table_answers(run: RunFolder) -> tuple[Answers, dict[Pair, float]]:
-    """Candidates and sureness of every pair, from the run's table of boxes."""
+    """Candidates and confidence of every pair, from the run's table of boxes."""
     files = run.images["file"].to_pylist()
     rows = sorted(
         zip(
             run.boxes["image_id"].to_pylist(),
             run.boxes["label"].to_pylist(),
             run.boxes["rank"].to_pylist(),
-            run.boxes["score"].to_pylist(),
             run.boxes["confidence"].to_pylist(),
             corners(run.boxes),
         ),
         key=lambda row: row[:3],
     )
-    groups: dict[Pair, list[tuple[np.ndarray, float, float]]] = {}
-    for image_id, label, _, score, confidence, box in rows:
-        groups.setdefault((files[image_id - 1], label), []).append((box, score, confidence))
-    answers = {pair: np.array([box for box, _, _ in members]) for pair, members in groups.items()}
-    return answers, {pair: sureness_of(members) for pair, members in groups.items()}
+    boxes: dict[Pair, list[np.ndarray]] = {}
+    confidence: dict[Pair, float] = {}
+    for image_id, label, _, sure, box in rows:
+        pair = (files[image_id - 1], label)
+        boxes.setdefault(pair, []).append(box)
+        confidence.setdefault(pair, sure)
+    return {pair: np.array(members) for pair, members in boxes.items()}, confidence
 
 
-def sureness_of(candidates: Sequence[tuple[Any, float, float]]) -> float:
-    """How sure the page says the model is, of (box, score, confidence) of one pair's candidates."""
-    boxes, scores, confidence = (np.array(values, dtype=float) for values in zip(*candidates))
-    return float(sureness(np.array([0]), boxes, scores, confidence)[0])
-
-
-def take(answers: Answers, sure: dict[Pair, float], new: Iterable[Answer]) -> None:
+def take(answers: Answers, confidence: dict[Pair, float], new: Iterable[Answer]) -> None:
     """Put refitted answers in the place of the old."""
     grouped: dict[Pair, list[Answer]] = {}
     for answer in new:
@@ -108,7 +103,7 @@ def take(answers: Answers, sure: dict[Pair, float], new: Iterable[Answer]) -> No
     for pair, members in grouped.items():
         members.sort(key=lambda answer: answer.rank)
         answers[pair] = np.array([answer.box for answer in members], dtype=np.float32)
-        sure[pair] = sureness_of([(answer.box, answer.score, answer.confidence) for answer in members])
+        confidence[pair] = members[0].confidence
 
 
 def simulate(
@@ -116,7 +111,7 @@ def simulate(
 ) -> list[dict[str, Any]]:
     """Review batch after batch; one record per number of reviewed images."""
     random = np.random.default_rng(seed)
-    answers, sure = table_answers(run)
+    answers, confidence = table_answers(run)
     first = dict(answers)
     pairs = [pair for pair in truth if pair in answers]
     lot = dict(zip(pairs, random.random(len(pairs)).tolist()))
@@ -126,7 +121,7 @@ def simulate(
     records = []
     for target in [0, *batches]:
         left = [pair for pair in pairs if pair not in decisions]
-        left.sort(key=lambda pair: sure[pair] if strategy == "doubt-first" else lot[pair])
+        left.sort(key=lambda pair: confidence[pair] if strategy == "doubt-first" else lot[pair])
         fresh = left[: target - len(decisions)]
         for pair in fresh:
             decisions[pair], pressed = review(answers[pair], truth[pair], draw)
@@ -135,8 +130,9 @@ def simulate(
         started = time.perf_counter()
         labels = sorted({label for _, label in fresh})
         with ThreadPoolExecutor(default_jobs()) as pool:
-            for new in pool.map(lambda label: learner.answers(learner.fit(label, decisions)), labels):
-                take(answers, sure, new)
+            learner.take(list(pool.map(lambda label: learner.fit(label, decisions), labels)))
+            for new in pool.map(learner.answers, labels):
+                take(answers, confidence, new)
         record = {
             "reviewed": len(decisions),
             "share": round(len(decisions) / len(pairs), 4),
@@ -185,16 +181,17 @@ def main() -> None:
     source = read_source(options.truth, split=options.split)
     if source.truth is None:
         raise SystemExit(f"{options.truth} has no true boxes")
-    learner = Learner(run)
+    store = FeatureStore(run.store_path)
     truth: Truth = {}
     for file, labels in zip(run.images["file"].to_pylist(), run.images["labels"].to_pylist()):
         for label in labels if options.classes is None else set(labels) & set(options.classes):
             boxes = [true.box for true in source.truth.get(file, []) if true.label == label]
-            if boxes and file in learner.store:
+            if boxes and file in store:
                 truth[(file, label)] = np.array(boxes, dtype=np.float32)
     batches = [round(share * len(truth)) for share in options.shares]
     results = {
-        name: simulate(run, learner, truth, name, batches, options.seed, options.draw) for name in options.strategies
+        name: simulate(run, Learner(run), truth, name, batches, options.seed, options.draw)
+        for name in options.strategies
     }
     print(as_table(results))
     if options.output is not None:

@@ -1,6 +1,6 @@
 """A run one can learn from: boxes on a grid, features in which an object looks like its class and a decoy nearly so."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +60,7 @@ def write_learnable_run(
         "settings": settings.as_dict(),
         "learnt": {
             "prior_mean": prior.mean,
-            "calibration": {m.label: [m.calibration.slope, m.calibration.intercept] for m in models},
+            "calibration": {model.label: list(astuple(model.calibration)) for model in models},
         },
     }
     table = {

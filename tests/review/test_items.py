@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from bagwise.discovery.boxes import overlaps
 from bagwise.discovery.runfolder import BOXES, RunFolder, corners
 from bagwise.review.decisions import ItemState
-from bagwise.review.items import Items, reviewed_boxes, sureness
+from bagwise.review.items import Items, reviewed_boxes
 
 
 @pytest.fixture
@@ -33,8 +32,7 @@ def run(tmp_path):
 def test_every_label_of_every_image_is_an_item_even_without_a_box(run):
     items = Items(run)
     assert items.pairs == [("a/1.jpg", "dog"), ("b/1.jpg", "cat"), ("b/1.jpg", "dog")]
-    assert items.sureness(2) == 0
-    assert 0 < items.sureness(1) < 0.6, "confident of the class, less of the place"
+    assert [items.confidence(i) for i in range(3)] == pytest.approx([0.9, 0.6, 0.0])
     assert items.size(2) == (80, 70)
     dog = items.suggestion(0)
     assert dog.objects == ((0, 0, 50, 40), (10, 10, 30, 30))
@@ -51,6 +49,7 @@ def test_new_boxes_from_a_refit_replace_the_old(run):
     items.read_boxes(run.boxes)
     assert items.suggestion(0).candidates[0] == (10, 10, 30, 30)
     assert items.suggestion(1).candidates[0] == (1, 1, 9, 9)
+    assert items.confidence(1) == pytest.approx(0.2)
 
 
 def test_reviewed_boxes_put_the_persons_word_in_place_of_the_models(run):
@@ -77,17 +76,3 @@ def test_what_is_undecided_keeps_the_models_boxes_unless_only_the_checked_are_wa
     checked = reviewed_boxes(run, decisions, checked_only=True)
     assert corners(checked).tolist() == [[6, 6, 7, 7]]
     assert reviewed_boxes(run, {}).equals(run.boxes)
-
-
-def test_sureness_is_confidence_times_the_agreement_of_the_candidates():
-    random = np.random.default_rng(0)
-    starts = np.array([0, 3, 4])
-    corner = random.uniform(0, 50, (9, 2))
-    boxes = np.hstack([corner, corner + random.uniform(5, 50, (9, 2))])
-    scores, confidence = random.normal(size=9) * 5, random.random(9)
-    expected = []
-    for rows in (slice(0, 3), slice(3, 4), slice(4, 9)):
-        weight = np.exp(scores[rows]) / np.exp(scores[rows]).sum()
-        expected.append(confidence[rows][0] * (weight * overlaps(boxes[rows][:1], boxes[rows])[0]).sum())
-    np.testing.assert_allclose(sureness(starts, boxes, scores, confidence), expected)
-    assert expected[1] == confidence[3], "a lone candidate agrees with itself"

@@ -313,6 +313,26 @@ def test_two_windows_see_each_other_and_neither_loses_work(context, serve, small
     assert shown_item(first) == item
 
 
+def test_much_news_from_another_window_does_not_make_this_one_ask_ever_more_often(context, serve, small_run):
+    server = serve(small_run)
+    page, other = open_page(context, server), open_page(context, server)
+    other.evaluate(
+        """async () => {
+            const channel = new BroadcastChannel("bagwise-review");
+            for (let i = 0; i < 30; i++) {
+                channel.postMessage("changed");
+                await new Promise((resolve) => setTimeout(resolve, 10));
+            }
+        }"""
+    )
+    other.close()
+    asked = []
+    page.wait_for_timeout(1500)
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(2500)
+    assert 1 <= len(asked) <= 4
+
+
 def test_a_killed_server_comes_back_and_no_decision_is_lost(context, process):
     server = process
     page = open_page(context, server)

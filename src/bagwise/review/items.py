@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bagwise.discovery.boxes import areas
 from bagwise.discovery.runfolder import BOXES, RunFolder, as_table, corners
 from bagwise.review.decisions import Box, ItemState, Pair
 
@@ -25,7 +24,7 @@ class _ModelBoxes(NamedTuple):
     start: np.ndarray
     boxes: np.ndarray
     is_object: np.ndarray
-    sure: np.ndarray
+    confidence: np.ndarray
 
 
 class Items:
@@ -82,17 +81,16 @@ class Items:
         of_row = np.searchsorted(own, (image * len(self.classes) + label)[order])
         start = np.searchsorted(of_row, np.arange(len(self) + 1))
         corner = corners(boxes)[order].astype(float)
-        score, confidence = (boxes[name].to_numpy()[order].astype(float) for name in ("score", "confidence"))
         filled = start[1:] > start[:-1]
-        sure = np.zeros(len(self))
-        sure[filled] = sureness(start[:-1][filled], corner, score, confidence)
+        confidence = np.zeros(len(self))
+        confidence[filled] = boxes["confidence"].to_numpy()[order][start[:-1][filled]]
         is_object = (boxes["kind"].to_numpy(zero_copy_only=False) == "object")[order]
         # One assignment: a request that reads meanwhile sees the old boxes or the new ones, never a mixture.
-        self._model = _ModelBoxes(start, corner.round(2), is_object, sure)
+        self._model = _ModelBoxes(start, corner.round(2), is_object, confidence)
 
-    def sureness(self, item: int) -> float:
-        """How sure the model is of its first box, see `sureness`; 0 where it has none."""
-        return float(self._model.sure[item])
+    def confidence(self, item: int) -> float:
+        """How sure the model is of its first box; 0 where it has none."""
+        return float(self._model.confidence[item])
 
     def suggestion(self, item: int) -> Suggestion:
         """The model's word on an item."""
@@ -117,32 +115,6 @@ class Items:
     def shown_boxes(self, item: int, state: ItemState) -> tuple[Box, ...]:
         """What the page draws: the person's boxes, or else the model's."""
         return self.suggestion(item).objects if state.boxes is None else state.boxes
-
-
-def sureness(starts: np.ndarray, boxes: np.ndarray, scores: np.ndarray, confidence: np.ndarray) -> np.ndarray:
-    """How sure the model is of the first box of each group, between 0 and 1.
-
-    The confidence says whether the class is shown, not whether the box is right: on labelled images it is high
-    nearly everywhere. So it is multiplied by how far the candidates agree on the place: the mean overlap of the first
-    box with all of them, itself included, weighted by the exponential of their scores.
-
-    Parameters
-    ----------
-    starts : int array (n_groups,)
-        First row of each group; a group ends where the next one starts, and has at least one row.
-    boxes, scores, confidence : arrays (n, 4), (n,), (n,)
-        The candidates, best first.
-    """
-    if not len(starts):
-        return np.zeros(0)
-    group = np.repeat(np.arange(len(starts)), np.diff([*starts, len(boxes)]))
-    first = boxes[starts[group]]
-    low, high = np.maximum(boxes[:, :2], first[:, :2]), np.minimum(boxes[:, 2:], first[:, 2:])
-    common = np.maximum(high - low, 0).prod(axis=1)
-    overlap = common / (areas(boxes) + areas(first) - common)
-    weight = np.exp(scores - np.maximum.reduceat(scores, starts)[group])
-    agreement = np.add.reduceat(weight * overlap, starts) / np.add.reduceat(weight, starts)
-    return confidence[starts] * agreement
 
 
 def _as_box(values: list[float]) -> Box:

@@ -8,17 +8,18 @@ import pyarrow as pa
 
 import bagwise
 from bagwise.bags import Bags
+from bagwise.discovery.calibration import Calibration
 from bagwise.discovery.imageset import ImageSet
 from bagwise.discovery.learning import (
     OBJECTNESS_ALONE,
-    Calibration,
     ClassModel,
     Objectness,
     bags_of,
     examples,
     make_model,
+    refit_on_choices,
 )
-from bagwise.discovery.localize import Answer, localize
+from bagwise.discovery.localize import Answer, files_with, localize, rivals_of
 from bagwise.discovery.runfolder import BOXES, RunFolder, as_table, write_parquet
 from bagwise.discovery.settings import Settings, default_jobs
 from bagwise.discovery.store import FeatureStore
@@ -28,6 +29,7 @@ from bagwise.review.decisions import ItemState, Pair
 # A confirmed box outweighs its image's negatives: it is one, they are several.
 POSITIVE_WEIGHT = 3.0
 NEGATIVE_WEIGHT = 1.0
+BLEND = True
 
 
 def refit(run: RunFolder, decisions: dict[Pair, ItemState], labels: Collection[str] | None = None) -> None:
@@ -50,7 +52,8 @@ def refit(run: RunFolder, decisions: dict[Pair, ItemState], labels: Collection[s
         raise ValueError("there is nothing new to learn from: accept or reject some images first")
     with ThreadPoolExecutor(min(len(chosen), default_jobs())) as pool:
         models = list(pool.map(lambda label: learner.fit(label, decisions), chosen))
-        answers = [answer for part in pool.map(learner.answers, models) for answer in part]
+        learner.take(models)
+        answers = [answer for part in pool.map(learner.answers, chosen) for answer in part]
     discovered = run.path / "review" / "boxes-discovered.parquet"
     if not discovered.exists():
         write_parquet(discovered, run.boxes)
@@ -76,12 +79,18 @@ class Learner:
             raise ValueError("this run was made with objectness alone: there is no model to fit again")
         learnt = run.manifest["learnt"]
         self.prior = Objectness(learnt["prior_mean"], self.settings.recipe.prior_weight)
-        self.calibration = {label: Calibration(*values) for label, values in learnt["calibration"].items()}
-        self.images = ImageSet(
-            run.source_root,
-            run.images["file"].to_pylist(),
-            [tuple(names) for names in run.images["labels"].to_pylist()],
-        )
+        labels = [tuple(names) for names in run.images["labels"].to_pylist()]
+        self.images = ImageSet(run.source_root, run.images["file"].to_pylist(), labels)
+        self.models = {label: self._load(label, learnt["calibration"].get(label, ())) for label in run.classes}
+
+    def _load(self, label: str, calibration: Sequence[float]) -> ClassModel:
+        path = self.run.model_path(label)
+        model = bagwise.load(path) if path.is_file() else None
+        return ClassModel(label, model, Calibration(*calibration), self.prior)
+
+    def take(self, models: Sequence[ClassModel]) -> None:
+        """Use these models from now on."""
+        self.models |= {model.label: model for model in models}
 
     def learnable(self, decisions: dict[Pair, ItemState]) -> list[str]:
         """The classes about which something was decided."""
@@ -95,7 +104,7 @@ class Learner:
         known = {file: state for (file, name), state in decisions.items() if name == label and state.status != "open"}
         # Of a large class only a part is learnt from; what a person looked at always belongs to it.
         shown += [file for file in known if file in self.store and file not in set(shown)]
-        before = self._present_model(label)
+        before = self.models[label]
         bags = bags_of(self.store, shown + absent, self.prior)
         scores = bags.split(before.scores(bags)) if known else []
         found = [
@@ -107,21 +116,16 @@ class Learner:
         if y.all() or not y.any():
             return before
         model = make_model(recipe).fit(chosen, y, sample_weight=weight)
+        if BLEND and isinstance(model, bagwise.RMISVC) and recipe.refit:
+            refit_on_choices(model, chosen, y, recipe.seed)
         return ClassModel(label, model, before.calibration, self.prior)
 
-    def _present_model(self, label: str) -> ClassModel:
-        path = self.run.model_path(label)
-        model = bagwise.load(path) if path.is_file() else None
-        return ClassModel(label, model, self.calibration.get(label, Calibration()), self.prior)
-
-    def answers(self, model: ClassModel) -> list[Answer]:
+    def answers(self, label: str) -> list[Answer]:
         """The class's boxes in every image that carries its label."""
-        files = [
-            file
-            for file, names in zip(self.images.files, self.images.labels)
-            if model.label in names and file in self.store
-        ]
-        return list(localize(self.store, model, files, max_objects=self.settings.max_objects))
+        files = files_with(self.images, self.store, label)
+        rivals = rivals_of(self.images, list(self.models.values()), label)
+        model, limit = self.models[label], self.settings.max_objects
+        return list(localize(self.store, model, files, rivals=rivals, max_objects=limit))
 
     def table(self, answers: Sequence[Answer]) -> pa.Table:
         """Answers as rows of ``boxes.parquet``."""

@@ -43,7 +43,7 @@ class ReviewSession:
     def index(self) -> Answer:
         """All items in brief: enough to list, filter and sort them without asking again.
 
-        ``items`` holds one row per item: image number, class number, sureness, status, version, whether a person
+        ``items`` holds one row per item: image number, class number, confidence, status, version, whether a person
         changed the boxes, and the first box (or nothing).
         """
         seq = self.log.seq  # before the states: a decision made meanwhile is then sent again, not missed
@@ -69,7 +69,7 @@ class ReviewSession:
         return [
             int(self.items.image_id[item]),
             int(self.items.label_index[item]),
-            round(self.items.sureness(item), 4),
+            round(self.items.confidence(item), 4),
             STATUS_CODE[state.status],
             state.version,
             int(state.boxes is not None),

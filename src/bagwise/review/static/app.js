@@ -129,7 +129,7 @@ function change(action, boxes, status) {
   item.version++;
   Object.assign(item, { status, edited: action !== "reopen", box: boxes[0] || null });
   detail = { ...detail, boxes, rejected, status: Object.keys(STATUS)[status], version: item.version };
-  store.setDetail(detail && { ...detail, row: undefined });
+  store.setDetail({ ...detail, row: undefined });
   list.refresh();
   showProgress();
 }
@@ -212,32 +212,28 @@ async function poll() {
   try {
     const news = await get(`/api/changes?since=${store.seq}`);
     if (!outbox.queue.length) view.showConnection(true, 0);
-    await hear(news);
+    await hear(news); // a reload takes a while
   } catch (error) {
     view.showConnection(false, outbox.queue.length, error instanceof Refused ? error.message : "");
   }
+  clearTimeout(poll.timer); // another one may have been called meanwhile: keep a single round going
   poll.timer = setTimeout(poll, document.hidden ? 5 * POLL_EVERY : POLL_EVERY);
 }
 
-async function hear(news) {
+function hear(news) {
   showRefit(news.refit);
   if (news.generation !== store.generation) return reload();
   store.seq = news.seq;
-  let changed = false;
-  for (const [id, row] of news.items) {
-    const item = store.items[id];
-    if (outbox.has(id) || row[4] <= item.version) continue; // our own change, or one that will meet its conflict
-    store.readRow(item, row);
+  // Our own changes are known, and one that is still on its way will meet its conflict.
+  const changed = news.items.filter(([id, row]) => !outbox.has(id) && row[4] > store.items[id].version);
+  if (!changed.length) return;
+  for (const [id, row] of changed) {
+    store.readRow(store.items[id], row);
     store.details.delete(id);
-    changed = true;
-    if (id === current) {
-      const fresh = await store.detail(id);
-      if (current === id && detail && !outbox.has(id)) showDetail(fresh);
-    }
   }
-  if (!changed) return;
   list.refresh();
   showProgress();
+  if (changed.some(([id]) => id === current)) show(current);
 }
 
 async function reload() {

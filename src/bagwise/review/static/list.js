@@ -105,8 +105,8 @@ export class VirtualList {
     mark.textContent = item.status === ACCEPTED ? "✓" : item.status === REJECTED ? "✕" : item.edited ? "✎" : "";
     mark.setAttribute("aria-label", item.status === ACCEPTED ? "accepted" : item.status === REJECTED ? "rejected" : item.edited ? "changed, to check" : "to check");
     meter.hidden = item.status !== OPEN;
-    meter.firstChild.style.width = `${Math.round(item.sureness * 100)}%`;
-    meter.setAttribute("aria-label", `${Math.round(item.sureness * 100)}% sure`);
+    meter.firstChild.style.width = `${Math.round(item.confidence * 100)}%`;
+    meter.setAttribute("aria-label", `${Math.round(item.confidence * 100)}% sure`);
   }
 }
 

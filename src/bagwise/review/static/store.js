@@ -24,9 +24,9 @@ export class Store {
     this.details.clear();
   }
 
-  readRow(item, [imageId, label, sureness, status, version, edited, box]) {
+  readRow(item, [imageId, label, confidence, status, version, edited, box]) {
     const [file, width, height] = this.images[imageId - 1];
-    return Object.assign(item, { imageId, label, sureness, status, version, edited: !!edited, box, file, width, height });
+    return Object.assign(item, { imageId, label, confidence, status, version, edited: !!edited, box, file, width, height });
   }
 
   className(item) {
@@ -78,8 +78,8 @@ export class Store {
       return words.every((word) => text.includes(word));
     });
     const compare = {
-      doubt: (a, b) => a.sureness - b.sureness || a.id - b.id,
-      sure: (a, b) => b.sureness - a.sureness || a.id - b.id,
+      doubt: (a, b) => a.confidence - b.confidence || a.id - b.id,
+      sure: (a, b) => b.confidence - a.confidence || a.id - b.id,
       file: (a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : a.id - b.id),
     }[order];
     this.order = wanted.sort(compare).map((item) => item.id);

@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 
 /** Ask the question about an item, and say how it stands. */
 export function describe(store, item, boxCount) {
-  const position = store.position(item.id), name = store.className(item), sure = Math.round(item.sureness * 100);
+  const position = store.position(item.id), name = store.className(item), sure = Math.round(item.confidence * 100);
   const strong = document.createElement("strong");
   strong.textContent = name;
   $("question").replaceChildren("Does the box hold the ", strong, "?");
