@@ -157,6 +157,9 @@ class MILES(InstanceScorer):
         bags = self.scaler_.transform(bags)
         self.gamma_ = default_gamma(bags.instances) if isinstance(self.gamma, str) else float(self.gamma)
         features = similarities(bags.instances, bags, self.gamma_)
+        # The intercept makes up for it, and coordinate descent is a hundred times faster on features around zero.
+        mean = features.mean(axis=1, dtype=np.float64)
+        features -= mean[:, None].astype(features.dtype)
         solved = [
             sparse_machine(features, np.where(positive, 1.0, -1.0), self.C * weight, self.max_iter, self.tol)
             for positive in targets.T
@@ -165,7 +168,7 @@ class MILES(InstanceScorer):
         chosen = np.flatnonzero(weights.any(axis=0))
         self.prototypes_ = bags.instances[chosen]
         self.coef_ = weights[:, chosen]
-        self.intercept_ = np.array([b for _, b, _ in solved])
+        self.intercept_ = np.array([b for _, b, _ in solved]) - weights @ mean
         self.n_iter_ = max(1, *(n_rounds for _, _, n_rounds in solved))
 
     def _bag_scores(self, bags: Bags) -> FloatArray:
