@@ -56,10 +56,10 @@ class Peer:
 
 OURS = {
     "RMISVC": "RMI-SVM", "MISVC": "MI-SVM", "MiSVC": "mi-SVM", "MILES": "MILES", "EMDD": "EM-DD",
-    "DiverseDensity": "Diverse density", "MILBoost": "MILBoost", "MIForest": "MIForests", "APR": "APR",
-    "CitationKNN": "Citation-kNN", "MIKernelSVC": "MI-Kernel", "MiGraphSVC": "miGraph", "MIGraphSVC": "MIGraph",
-    "PPMMKernelSVC": "PPMM", "MiFV": "miFV", "MiVLAD": "miVLAD", "SingleInstance": "SIL", "AttentionMIL": "Attention",
-    "MiNet": "mi-Net", "MINet": "MI-Net", "RMINet": "RMI-Net",
+    "MIKernelSVC": "MI-Kernel", "MILBoost": "MILBoost", "APR": "APR", "SingleInstance": "SIL",
+    "AttentionMIL": "Attention", "MiNet": "mi-Net", "MINet": "MI-Net", "RMINet": "RMI-Net", "MiFV": "miFV",
+    "MiVLAD": "miVLAD", "CitationKNN": "Citation-kNN", "MiGraphSVC": "miGraph", "PPMMKernelSVC": "PPMM",
+    "DiverseDensity": "Diverse density", "MIForest": "MIForests", "MIGraphSVC": "MIGraph",
 }  # fmt: skip
 
 PEERS = {

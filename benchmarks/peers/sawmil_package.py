@@ -14,16 +14,17 @@ def fit_nsk(solver, tables, y):
 
 
 def fit_smil(tables, y):
-    from sawmil import sMIL
+    from sawmil import Linear, sMIL
 
-    model = sMIL(C=1.0, kernel="linear", normalizer="average", solver="osqp").fit(_bags(tables, y))
+    # Linear(), because the documented kernel="linear" fails in this release ('str' object has no attribute 'fit').
+    model = sMIL(C=1.0, kernel=Linear(), normalizer="average", solver="osqp").fit(_bags(tables, y))
     return lambda bags: np.asarray(model.predict(_bags(bags, np.zeros(len(bags))))) > 0
 
 
 def fit_sawmil(tables, y):
-    from sawmil import sAwMIL
+    from sawmil import Linear, sAwMIL
 
-    model = sAwMIL(C=1.0, kernel="linear", solver="osqp").fit(_bags(tables, y))
+    model = sAwMIL(C=1.0, kernel=Linear(), solver="osqp").fit(_bags(tables, y))
     return lambda bags: np.asarray(model.predict(_bags(bags, np.zeros(len(bags))))) > 0
 
 
