@@ -38,7 +38,7 @@ test: lint docs
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report term:skip-covered --cov-fail-under 90
 
 docs: $(VENV)/.installed
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/compare.py
