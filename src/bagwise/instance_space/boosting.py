@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
 from bagwise.instance_space._trees import Trees, as_tree_input
-from bagwise.rmi.objective import Loss, bag_log_odds, instance_coefficients
+from bagwise.rmi.objective import Loss, bag_log_odds, instance_coefficients, softplus
 
 # The bags' log-loss alone: with a margin of zero RMI-SVM's instance hinge vanishes.
 NOISY_OR = Loss(lam=1.0, beta=1.0, margin=0.0)
@@ -120,7 +120,8 @@ class MILBoost(InstanceScorer):
         rows_share = np.repeat(share, bags.sizes)
 
         def loss(z: FloatArray) -> float:
-            return float(share @ instance_coefficients(z, offsets, target, NOISY_OR)[0])
+            log_odds = bag_log_odds(z, offsets)
+            return float(share @ softplus(np.where(target, -log_odds, log_odds)))
 
         start = best_step(loss, np.zeros(bags.n_instances), np.ones(bags.n_instances), lowest=-30.0)
         z = np.full(bags.n_instances, start)
@@ -171,9 +172,9 @@ def best_step(
 
     # Double the reach until the loss rises: the minimum then lies below it.
     longest = LONGEST_STEP / height
-    reach = longest / 64
-    while reach < longest and at(2 * reach) < at(reach):
-        reach *= 2
+    reach, value = longest / 64, at(longest / 64)
+    while reach < longest and (further := at(2 * reach)) < value:
+        reach, value = 2 * reach, further
     bounds = (lowest, min(2 * reach, longest))
-    found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 0.01 * reach})
+    found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 0.02 * reach})
     return float(found.x) if found.fun < at(0.0) else 0.0
