@@ -83,6 +83,7 @@ def test_published_figures():
         ((["RMI"], ["musk1"], "paper", 1), "there is no method 'RMI'"),
         ((["RMI-SVM"], ["musk3"], "paper", 1), "there is no data set 'musk3'"),
         ((["RMI-SVM"], ["musk1"], "fair", 1), "there is no protocol 'fair'"),
+        ((["RMI-SVM"], ["news_sci_med"], "paper", 1), "try --protocol default"),
     ],
 )
 def test_unknown_names(arguments, message):

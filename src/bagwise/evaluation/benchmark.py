@@ -56,13 +56,18 @@ def plan(methods: list[str], sets: list[str], protocol: str, repeats: int) -> li
     _known(methods, METHODS, "method")
     _known(sets, (*SETS, *NEWS_SETS), "data set")
     _known([protocol], PROTOCOLS, "protocol")
-    return [
+    tasks = [
         Task(method, dataset, protocol, repeat, METHODS[method].settings(dataset, protocol))
         for repeat in range(repeats)
         for dataset in sets
         for method in methods
         if METHODS[method].can_run(dataset, protocol)
     ]
+    if not tasks:
+        raise ValueError(
+            f"none of these methods runs on these sets under the protocol {protocol!r}: try --protocol default"
+        )
+    return tasks
 
 
 def run(tasks: list[Task], results: Path, n_jobs: int = -1, cluster: Cluster | None = None) -> dict[Task, Repeat]:
