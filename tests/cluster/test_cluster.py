@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 
+import dask
 import pytest
 from tests.cluster import slow
 from tests.cluster.conftest import ROOT, Processes, wait_until
@@ -131,7 +132,8 @@ def test_network_cut_and_mended(cable, tmp_path):
 
 def test_a_task_that_ends_its_workers_is_named(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    with open_cluster(workers=1) as cluster, pytest.raises(ClusterError, match="ended"):
+    first_death = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with first_death, open_cluster(workers=1) as cluster, pytest.raises(ClusterError, match="ended"):
         list(cluster.map(slow.end_worker, [0]))
 
 

@@ -31,11 +31,15 @@ def photographs(tmp_path_factory):
     return root, settings
 
 
+def labels_of(photographs):
+    return photographs[0].parent / "labels.csv"
+
+
 @pytest.fixture(scope="module")
 def expected(photographs, tmp_path_factory):
     """The bytes of a run on one machine."""
     folder = tmp_path_factory.mktemp("runs") / "alone"
-    pipeline.discover(photographs[0], folder, settings=photographs[1], jobs=1)
+    pipeline.discover(photographs[0], folder, labels=labels_of(photographs), settings=photographs[1], jobs=1)
     return results(folder)
 
 
@@ -48,7 +52,13 @@ def discover_on(processes, photographs, folder, store_at=None):
     said = []
     with open_cluster(processes.address, say=said.append) as cluster:
         run = pipeline.discover(
-            photographs[0], folder, settings=photographs[1], say=said.append, cluster=cluster, store_at=store_at
+            photographs[0],
+            folder,
+            labels=labels_of(photographs),
+            settings=photographs[1],
+            say=said.append,
+            cluster=cluster,
+            store_at=store_at,
         )
     return run, said
 
@@ -98,7 +108,8 @@ from bagwise.cluster import open_cluster
 from bagwise.discovery import pipeline, scaleout
 scaleout.IMAGES_PER_SHARD = 1
 with open_cluster(sys.argv[1]) as cluster:
-    pipeline.discover(sys.argv[2], sys.argv[3], settings=pickle.load(open(sys.argv[4], "rb")), cluster=cluster)
+    settings = pickle.load(open(sys.argv[4], "rb"))
+    pipeline.discover(sys.argv[2], sys.argv[3], labels=sys.argv[5], settings=settings, cluster=cluster)
 """
 
 
@@ -106,6 +117,7 @@ def test_client_killed_and_started_again(processes, photographs, expected, tmp_p
     root, settings = photographs
     (tmp_path / "settings").write_bytes(pickle.dumps(settings))
     arguments = (processes.address, str(root), str(tmp_path / "run"), str(tmp_path / "settings"))
+    arguments = (*arguments, str(labels_of(photographs)))
     command = [sys.executable, "-c", CLIENT, *arguments]
     client = subprocess.Popen(command, env=processes.environment, stderr=subprocess.DEVNULL)
     wait_until(lambda: list((tmp_path / "run").glob("store/shard-*")), "the first shard")
@@ -121,7 +133,7 @@ def test_a_run_goes_on_between_one_machine_and_a_cluster(processes, photographs,
     """Shards of both kinds live in one store."""
     discover_on(processes, photographs, tmp_path / "run")
     shutil.rmtree(next(iter((tmp_path / "run" / "store").glob("shard-*"))))
-    pipeline.discover(photographs[0], tmp_path / "run", settings=photographs[1], jobs=1)
+    pipeline.discover(photographs[0], tmp_path / "run", labels=labels_of(photographs), settings=photographs[1], jobs=1)
     assert results(tmp_path / "run") == expected
 
 

@@ -45,6 +45,10 @@ def make_photographs(root, each=4):
             buffer = io.BytesIO()
             image.save(buffer, "PNG")
             (root / kind / f"{number}.png").write_bytes(buffer.getvalue())
+    # Some are said to show both, so that classes compete for boxes.
+    names = [f"{kind}/{number}.png" for kind in ("ball", "gate") for number in range(each)]
+    rows = [f"{name},{'ball;gate' if name.endswith('/0.png') else name[:4]}" for name in names]
+    (root.parent / "labels.csv").write_text("\n".join(["file,labels", *rows, "ball/broken.png,ball"]) + "\n")
     network = root.parent / "small.onnx"
     write_network(network)
     return Settings(

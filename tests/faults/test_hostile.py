@@ -60,12 +60,12 @@ def test_classes_that_are_none_of_ours(good, tmp_path, name):
 
 
 def load_in_little_memory(path, message):
-    """In a child that may allocate 300 MB more than it has."""
+    """In a child that may allocate 100 MB more than it has."""
 
     def work():
         with open("/proc/self/status") as status:
             data = next(int(line.split()[1]) for line in status if line.startswith("VmData")) << 10
-        resource.setrlimit(resource.RLIMIT_DATA, (data + (300 << 20),) * 2)
+        resource.setrlimit(resource.RLIMIT_DATA, (data + (100 << 20),) * 2)
         with pytest.raises(ModelFileError, match=message):
             bagwise.load(path)
 
@@ -73,8 +73,8 @@ def load_in_little_memory(path, message):
 
 
 def test_decompression_bombs(good, tmp_path):
-    """A megabyte of file that unpacks to a gigabyte, in the document or in an array."""
-    zeros = bytes(1 << 30)
+    """A file of 300 kilobytes that unpacks to 300 megabytes, in the document or in an array."""
+    zeros = bytes(300 << 20)
     load_in_little_memory(write(tmp_path / "a", {**good, "model.json": zeros}), "unpacks to")
     load_in_little_memory(write(tmp_path / "b", {**good, "more.npy": zeros}), "unpacks to")
 

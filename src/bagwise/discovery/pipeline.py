@@ -117,7 +117,7 @@ def _discover(
     store_at: str | None,
 ) -> RunFolder:
     run.note(f"{len(images)} photographs of {len(images.classes)} classes in {images.root}")
-    where = store_at or str((run.folder / "store").resolve())
+    where, number = store_at or str((run.folder / "store").resolve()), uuid.uuid4().hex
     if cluster is None:
         store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=None)
     else:
@@ -133,13 +133,15 @@ def _discover(
             learn_one = partial(learn_class, images, store, recipe=settings.recipe, prior=prior)
             models = _in_threads(learn_one, classes, jobs, "learning")
         else:
-            models, answers = scaleout.learn(cluster, where, store, settings, images, classes, prior, uuid.uuid4().hex)
+            models = scaleout.learn(cluster, where, number, store, settings.recipe, images, classes, prior)
     for model in models:
         if model.model is None and settings.recipe.method != OBJECTNESS_ALONE:
             problems.append(Problem(model.label, "every photograph shows it, or none could be read: not learnt"))
     with run.timed("localising"):
         if cluster is None:
             answers = _localize_labelled(images, store, models, settings, jobs)
+        else:
+            answers = scaleout.find(cluster, where, number, store, settings, images, models)
         steps = _snapshots(images, store, models, settings, jobs) if snapshots else None
     _save_models(run.folder, models)
     learnt = {"prior_mean": prior.mean, "calibration": {m.label: list(astuple(m.calibration)) for m in models}}

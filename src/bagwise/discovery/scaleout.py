@@ -23,8 +23,8 @@ from bagwise.progress import track
 
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
-from .learning import ClassModel, Objectness, examples, learn_class
-from .localize import Answer, files_with, localize
+from .learning import ClassModel, Objectness, Recipe, examples, learn_class
+from .localize import Answer, Rivals, files_with, localize, rivals_of
 from .remote import RemoteStore, file_system, is_url
 from .settings import Settings
 from .store import IMAGES_PER_SHARD, FeatureStore
@@ -46,16 +46,27 @@ class ShardTask:
 
 
 @dataclass(frozen=True)
-class ClassTask:
-    """A class to be learnt and found: names of photographs, and where their features are."""
+class LearnTask:
+    """A class to be learnt: names of photographs, and where their features are."""
 
     store: str
     run: str  # tells the stores of one command from those of the next
-    settings: Settings
+    recipe: Recipe
     label: str
     examples: ImageSet
-    files: tuple[str, ...]
     prior: Objectness
+
+
+@dataclass(frozen=True)
+class FindTask:
+    """A class to be found in the photographs that show it."""
+
+    store: str
+    run: str
+    model: ClassModel
+    files: tuple[str, ...]
+    rivals: Rivals | None
+    max_objects: int
 
 
 def fill(
@@ -119,29 +130,52 @@ def _private_store(task: ShardTask, folder: str) -> FeatureStore:
 def learn(
     cluster: Cluster,
     store: str,
+    run: str,
     held: FeatureStore,
-    settings: Settings,
+    recipe: Recipe,
     images: ImageSet,
     classes: Sequence[str],
     prior: Objectness,
-    run: str,
-) -> tuple[list[ClassModel], list[Answer]]:
-    """Have workers learn each class and find it; models and answers in the order of the classes."""
+) -> list[ClassModel]:
+    """Have workers learn the classes; models in their order."""
     tasks = []
     for label in classes:
-        chosen = set().union(*examples(images, held, label, settings.recipe.seed))
-        files = tuple(files_with(images, held, label))
-        tasks.append(ClassTask(store, run, settings, label, _subset(images, chosen), files, prior))
-    done = track(cluster.map(learn_and_find, tasks), total=len(tasks), description="learning")
-    by_label: dict[str, tuple[ClassModel, list[Answer]]] = {task.label: result for task, result in done}
-    return [by_label[label][0] for label in classes], [a for label in classes for a in by_label[label][1]]
+        chosen = set().union(*examples(images, held, label, recipe.seed))
+        tasks.append(LearnTask(store, run, recipe, label, _subset(images, chosen), prior))
+    done = track(cluster.map(learn_on_worker, tasks), total=len(tasks), description="learning")
+    models = {task.label: model for task, model in done}
+    return [models[label] for label in classes]
 
 
-def learn_and_find(task: ClassTask) -> tuple[ClassModel, list[Answer]]:
-    """On a worker: learn one class, and find it where it is known to be."""
+def find(
+    cluster: Cluster,
+    store: str,
+    run: str,
+    held: FeatureStore,
+    settings: Settings,
+    images: ImageSet,
+    models: Sequence[ClassModel],
+) -> list[Answer]:
+    """Have workers find each class where it is known to be; answers in the order of the models."""
+    tasks = []
+    for model in models:
+        rivals = rivals_of(images, models, model.label) if settings.rivalry else None
+        files = tuple(files_with(images, held, model.label))
+        tasks.append(FindTask(store, run, model, files, rivals, settings.max_objects))
+    done = track(cluster.map(find_on_worker, tasks), total=len(tasks), description="localising")
+    answers = {task.model.label: found for task, found in done}
+    return [answer for model in models for answer in answers[model.label]]
+
+
+def learn_on_worker(task: LearnTask) -> ClassModel:
+    """Learn one class beside the data."""
+    return learn_class(task.examples, _opened(task.store, task.run), task.label, task.recipe, task.prior)
+
+
+def find_on_worker(task: FindTask) -> list[Answer]:
+    """Find one class beside the data."""
     store = _opened(task.store, task.run)
-    model = learn_class(task.examples, store, task.label, task.settings.recipe, task.prior)
-    return model, list(localize(store, model, task.files, max_objects=task.settings.max_objects))
+    return list(localize(store, task.model, task.files, rivals=task.rivals, max_objects=task.max_objects))
 
 
 def _subset(images: ImageSet, chosen: set[str]) -> ImageSet:
