@@ -181,7 +181,6 @@ def main() -> None:
     options = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    torch.backends.cudnn.benchmark = False
     variant = Variant(**json.loads(options.variant))
     examples = load_split(options.data, "train", "val")
     if not options.all:
