@@ -1,14 +1,16 @@
 """Object discovery on PASCAL VOC 2007: CorLoc of several methods on the same boxes and features, and their time.
 
     python benchmarks/discovery.py VOC_ROOT -o FOLDER [--split train] [--methods RMISVC MiSVC multi-fold edge-boxes]
+    python benchmarks/discovery.py VOC_ROOT -o FOLDER --ablation
 
-Prints one table, class by class beside the paper's table 5, and writes FOLDER/discovery.json. The first method
-extracts boxes and features; the others share them.
+Prints one table, class by class beside the paper's table 5, and writes FOLDER/discovery.json. The first run extracts
+boxes and features; those that need no others share them. The ablation leaves out one step after the other.
 """
 
 import argparse
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,24 @@ from bagwise.evaluation.runs import evaluate_run
 METHODS = ("RMISVC", "MiSVC", "multi-fold", "edge-boxes")
 
 
-def run_method(source: Path, split: str, folder: Path, method: str, store: Path | None) -> RunFolder:
-    """One run; hard links to the shards of an earlier one stand in for its own."""
-    run = folder / method
+def ablation() -> dict[str, Settings]:
+    """The default, then one step less each time."""
+    steps = {"default": Settings()}
+    steps["no competition"] = replace(steps["default"], rivalry=False)
+    plain = steps["no competition"]
+    steps["no refit"] = replace(plain, recipe=replace(plain.recipe, refit=False))
+    steps["no contrast"] = replace(steps["no refit"], contrast=0.0)
+    bare = steps["no contrast"]
+    steps["no objectness"] = replace(bare, recipe=replace(bare.recipe, prior_weight=0.0))
+    return steps
+
+
+def run_settings(source: Path, split: str, run: Path, settings: Settings, stores: dict[float, Path]) -> RunFolder:
+    """One run; hard links to the shards of an earlier one with the same features stand in for its own."""
+    store = stores.get(settings.contrast)
     if store is not None and not (run / "store").exists():
         shutil.copytree(store, run / "store", copy_function=_link)
-    settings = Settings().changed(method=method)
-    return discover(
-        source, run, split=split, settings=settings, say=lambda text: print(f"{method}: {text}", flush=True)
-    )
+    return discover(source, run, split=split, settings=settings, say=lambda text: print(f"{run.name}: {text}"))
 
 
 def _link(original: str, copy: str) -> None:
@@ -74,14 +85,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--split", default="train")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--ablation", action="store_true")
     options = parser.parse_args()
+    runs = ablation() if options.ablation else {name: Settings().changed(method=name) for name in options.methods}
     truth = read_source(options.source, split=options.split)
     results: dict[str, dict[str, Any]] = {}
-    store: Path | None = None
-    for method in options.methods:
-        run = run_method(options.source, options.split, options.output, method, store)
-        store = store or run.store_path
-        results[method] = measure(run, truth)
+    stores: dict[float, Path] = {}
+    for name, settings in runs.items():
+        run = run_settings(options.source, options.split, options.output / name, settings, stores)
+        stores.setdefault(settings.contrast, run.store_path)
+        results[name] = measure(run, truth)
         write_text(options.output / "discovery.json", json.dumps(results, indent=1) + "\n")
     print(table(results))
 

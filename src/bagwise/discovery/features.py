@@ -21,7 +21,7 @@ from .reduction import Reduction, unit
 CROP_SIDE = 224  # for networks that take any size
 CROPS_PER_CALL = 32
 RING_SHARE = 0.25  # the ring around a box is this share of its width and height on each side
-CONTRAST = 0.25  # how much of the surroundings is taken off
+CONTRAST = 0.25
 SMALLEST_RING = 0.02  # of the box's area; less is left of it where the box fills the photograph
 
 Size = tuple[int, int]
@@ -114,11 +114,14 @@ class RoiFeatures:
         Cut at a layer that gives maps.
     reduction : Reduction, optional
         Needed by ``finish``.
+    contrast : float
+        How much of the surroundings is taken off.
     """
 
-    def __init__(self, backbone: Backbone, reduction: Reduction | None = None) -> None:
+    def __init__(self, backbone: Backbone, reduction: Reduction | None = None, *, contrast: float = CONTRAST) -> None:
         self.backbone = backbone
         self.reduction = reduction
+        self.contrast = contrast
 
     def prepare(self, image: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         """The network's map, float32 (channels, rows, columns)."""
@@ -136,7 +139,7 @@ class RoiFeatures:
 
     def finish(self, prepared: np.ndarray, size: Size, boxes: np.ndarray) -> np.ndarray:
         inside, around = self.inside_and_around(prepared, size, boxes)
-        return inside - CONTRAST * around
+        return inside - self.contrast * around
 
     def inside_and_around(self, prepared: np.ndarray, size: Size, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors of what is in each box and of what is around it, both (n, d); zero where nothing is."""

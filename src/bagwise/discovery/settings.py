@@ -9,7 +9,7 @@ from typing import Any
 from .backbones import Backbone, default_backbone, open_backbone
 from .edges import edge_detector
 from .extraction import Proposer
-from .features import CropFeatures, Features, RoiFeatures
+from .features import CONTRAST, CropFeatures, Features, RoiFeatures
 from .learning import Recipe
 from .proposals import edge_boxes
 
@@ -33,6 +33,8 @@ class Settings:
         Run the network on every box by itself.
     components : int
         Numbers per box after reduction; 0 keeps what the network gives.
+    contrast : float
+        How much of a box's surroundings is taken off its features; crops have no surroundings.
     recipe : Recipe
         How classes are learnt.
     max_objects : int
@@ -49,6 +51,7 @@ class Settings:
     normalise: str = "imagenet"
     crop: bool = False
     components: int = 256
+    contrast: float = CONTRAST
     recipe: Recipe = field(default_factory=Recipe)
     max_objects: int = 1
     rivalry: bool = True
@@ -66,7 +69,7 @@ class Settings:
         if name == "default":
             return cls(backbone=backbone, layer=layer)
         recipe = Recipe(prior_weight=0.0, lam=0.0015, steps=2000, average=False, sampling="uniform", refit=False)
-        settings = cls(min_score=0.1, recipe=recipe, rivalry=False)
+        settings = cls(min_score=0.1, contrast=0.0, recipe=recipe, rivalry=False)
         if backbone is None:
             return settings
         return replace(
@@ -98,7 +101,7 @@ class Settings:
     def make_features(self) -> Features:
         """What turns boxes into vectors."""
         backbone = self.open_backbone()
-        return CropFeatures(backbone) if self.crop else RoiFeatures(backbone)
+        return CropFeatures(backbone) if self.crop else RoiFeatures(backbone, contrast=self.contrast)
 
     def make_proposer(self) -> Proposer:
         """What finds boxes."""
@@ -115,6 +118,7 @@ class Settings:
             "backbone_sha256": backbone.sha256,
             "crop": self.crop,
             "components": self.components,
+            "contrast": self.contrast,
         }
 
 
