@@ -81,7 +81,7 @@ class PPMMKernelSVC(BagKernelSVC):
 
     def __init__(
         self,
-        C: float = 10.0,
+        C: float = 1.0,
         n_components: int = 100,
         *,
         p: float | str = "alignment",
