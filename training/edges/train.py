@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from data import Example, held_out, load_split, soft_target
-from network import EdgeNet, Shape, load_checkpoint, load_imagenet
+from network import EdgeNet, Shape, load_imagenet
 
 
 @dataclass
@@ -36,10 +36,6 @@ class Variant:
     zoom: tuple[float, float] = (0.7, 1.5)
     decay: float = 1e-4
     seed: int = 0
-    half: bool = True
-    channels_last: bool = True
-    # Share of the target that comes from the teachers, where there are any.
-    teach: float = 0.0
 
 
 class Pool:
@@ -113,16 +109,13 @@ def boundary_loss(logits: torch.Tensor, target: torch.Tensor, variant: Variant) 
     return F.binary_cross_entropy_with_logits(logits, positive.float(), weight) * 4
 
 
-def train(
-    variant: Variant, pool: Pool, imagenet: str, seconds: float, device: torch.device, teachers: list[EdgeNet]
-) -> tuple[EdgeNet, int]:
+def train(variant: Variant, pool: Pool, imagenet: str, seconds: float, device: torch.device) -> tuple[EdgeNet, int]:
     """The trained network (a running mean of its weights), and the steps taken."""
     torch.manual_seed(variant.seed)
     net = EdgeNet(Shape(**variant.shape))
     load_imagenet(net, imagenet)
     torch.nn.init.constant_(net.head.bias, -3.0)
-    layout = torch.channels_last if variant.channels_last else torch.contiguous_format
-    net = net.to(device, memory_format=layout).train()
+    net = net.to(device, memory_format=torch.channels_last).train()
     mean = copy.deepcopy(net).eval()
     encoder = [*net.stem.parameters(), *net.blocks.parameters()]
     known = {id(p) for p in encoder}
@@ -137,12 +130,8 @@ def train(
         for group, peak in zip(optimizer.param_groups, peaks):
             group["lr"] = peak * min(1, (step + 1) / 200) * 0.5 * (1 + np.cos(np.pi * done))
         images, target = pool.draw(variant.batch, variant.crop, variant.zoom)
-        images = images.contiguous(memory_format=layout)
-        with torch.autocast(device.type, torch.bfloat16, enabled=variant.half and device.type == "cuda"):
-            if teachers:
-                with torch.no_grad():
-                    taught = sum(torch.sigmoid(teacher(images).float()) for teacher in teachers) / len(teachers)
-                target = (1 - variant.teach) * target + variant.teach * taught
+        images = images.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits, sides = net(images, sides=True)
         loss = boundary_loss(logits, target, variant)
         for side in sides:
@@ -177,7 +166,6 @@ def main() -> None:
     parser.add_argument("--variant", required=True, help="JSON of the fields of Variant")
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--all", action="store_true", help="train on all of train + val")
-    parser.add_argument("--teachers", nargs="*", default=[], help="checkpoints whose mean prediction is learnt too")
     options = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -185,10 +173,7 @@ def main() -> None:
     examples = load_split(options.data, "train", "val")
     if not options.all:
         examples, _ = held_out(examples)
-    teachers = [load_checkpoint(path).to(device, memory_format=torch.channels_last) for path in options.teachers]
-    net, steps = train(
-        variant, Pool(examples, variant.sigma, device), options.imagenet, options.seconds, device, teachers
-    )
+    net, steps = train(variant, Pool(examples, variant.sigma, device), options.imagenet, options.seconds, device)
     options.out.mkdir(parents=True, exist_ok=True)
     save(net, variant, steps, options.out / f"{variant.name}.pt")
 
