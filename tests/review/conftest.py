@@ -64,7 +64,7 @@ def process(small_run: RunFolder) -> Iterator[ServerInProcess]:
 def context(browser: Any) -> Iterator[Any]:
     """A fresh browser profile; errors on any page fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)
     problems: list[str] = []
     context.on("weberror", lambda error: problems.append(str(error.error)))
     yield context

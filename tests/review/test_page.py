@@ -488,7 +488,7 @@ def test_a_finger_draws_and_two_zoom(browser, serve, small_run):
     assert page.locator("#canvas").bounding_box()["width"] > 2 * before
     assert len(server.log()) == 1, "zooming draws nothing"
     page.tap("#toggle-list")
-    page.tap(".row >> nth=2")
+    page.tap("#row-3")
     page.wait_for_selector("#stage[data-item='3']")
     page.tap("#accept")
     wait_saved(page, server, 2)

@@ -29,7 +29,6 @@ from bagwise.review.decisions import ItemState, Pair
 # A confirmed box outweighs its image's negatives: it is one, they are several.
 POSITIVE_WEIGHT = 3.0
 NEGATIVE_WEIGHT = 1.0
-BLEND = True
 
 
 def refit(run: RunFolder, decisions: dict[Pair, ItemState], labels: Collection[str] | None = None) -> None:
@@ -116,7 +115,7 @@ class Learner:
         if y.all() or not y.any():
             return before
         model = make_model(recipe).fit(chosen, y, sample_weight=weight)
-        if BLEND and isinstance(model, bagwise.RMISVC) and recipe.refit:
+        if isinstance(model, bagwise.RMISVC) and recipe.refit:
             refit_on_choices(model, chosen, y, recipe.seed)
         return ClassModel(label, model, before.calibration, self.prior)
 
