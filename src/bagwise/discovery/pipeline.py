@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import bagwise
 from bagwise.cluster import Cluster
@@ -242,7 +243,8 @@ def _localize_labelled(
 
 
 def _in_threads(function: Callable[[Any], Any], items: Sequence[Any], jobs: int, what: str) -> list[Any]:
-    with ThreadPoolExecutor(jobs) as pool:
+    # Parallel over items, not inside them, so that sums are taken in one order and the same run gives the same bits.
+    with threadpool_limits(1), ThreadPoolExecutor(jobs) as pool:
         return list(track(pool.map(function, items), total=len(items), description=what))
 
 
