@@ -55,9 +55,17 @@ def _chance(p: float | None) -> str:
     return "best" if p is None else "p < .001" if p < 0.001 else f"p = {p:.3f}"
 
 
+def _telling_columns(rows: list[Row]) -> list[list[str]]:
+    """Header and lines, without the columns that say nothing here."""
+    lines = [HEADER, *cells(rows)]
+    told = [k for k in range(len(HEADER)) if any(line[k] not in ("", "best") for line in lines[1:])]
+    return [[line[k] for k in told] for line in lines]
+
+
 def markdown(rows: list[Row]) -> str:
     """The table as Markdown."""
-    lines = [HEADER, ["---"] * len(HEADER), *cells(rows)]
+    header, *lines = _telling_columns(rows)
+    lines = [header, ["---"] * len(header), *lines]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + f"\n\n{NOTE}\n"
 
 
@@ -66,10 +74,11 @@ def rich_table(rows: list[Row], title: str) -> Any:
     from rich.table import Table
 
     table = Table(title=title, caption=NOTE)
-    for name in HEADER:
-        table.add_column(name, justify="left" if name in ("set", "method") else "right")
+    header, *lines = _telling_columns(rows)
+    for name in header:
+        table.add_column(name, justify="left" if name in ("set", "method") else "right", no_wrap=name == "accuracy")
     last = None
-    for line in cells(rows):
+    for line in lines:
         if last is not None and line[0] != last:
             table.add_section()
         last = line[0]
