@@ -6,7 +6,8 @@
 Each axis starts from 200 bags of 10 instances with 50 features and doubles one number at a time; the last axis takes
 sparse instances of 20 000 columns and doubles the non-zeros of each. A fit that takes longer than the limit ends its
 axis. The exponent is the slope of log time against log size over the upper half of the points, so 1 is linear, 2
-quadratic. Every fit runs in a process of its own, on one thread. Writes scaling.json, scaling.md and scaling.png.
+quadratic. Every axis of a method runs in a process of its own, on one thread. Writes scaling.json, scaling.md
+and the plot.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ AXES = tuple(START)
 DOUBLINGS = 5
 LEAST_SECONDS = 0.005  # shorter fits say more about overheads than about growth
 
-ONE_FIT = """
-import sys
+ONE_AXIS = """
+import sys, time
 sys.path.insert(0, {peers!r})
 import numpy as np
 from scipy import sparse
@@ -37,52 +38,47 @@ import bagwise, measuring
 from bagwise.all_estimators import classifiers, deep_classifiers
 
 kind = next(k for k in [*classifiers(), *deep_classifiers()] if k.__name__ == {method!r})
-bags, instances, features, nonzeros = {size!r}
-rng = np.random.RandomState(0)
-y = np.arange(bags) % 2
-witness = np.arange(bags)[y == 1] * instances
-if nonzeros:
-    x = sparse.random_array((bags * instances, features), density=nonzeros / features, format="lil", rng=0)
-    x[witness, 0] = 3.0
-    x = x.tocsr()
-else:
-    x = rng.randn(bags * instances, features)
-    x[witness, 0] += 6
-data = bagwise.Bags.from_arrays(x, np.arange(bags + 1) * instances)
 options = {{"random_state": 0}} if "random_state" in kind().get_params() else {{}}
 
-def fit(some, labels):
-    return kind(**options).fit(some, labels)
+def problem(bags, instances, features, nonzeros):
+    rng = np.random.RandomState(0)
+    y = np.arange(bags) % 2
+    witness = np.arange(bags)[y == 1] * instances
+    if nonzeros:
+        shape, share = (bags * instances, features), nonzeros / features
+        x = sparse.random_array(shape, density=share, format="lil", rng=np.random.default_rng(0))
+        x[witness, 0] = 3.0
+        x = x.tocsr()
+    else:
+        x = rng.randn(bags * instances, features)
+        x[witness, 0] += 6
+    return bagwise.Bags.from_arrays(x, np.arange(bags + 1) * instances), y
 
-fit(data[:24], y[:24])
-before = measuring.memory("VmRSS")
-measuring.forget_peak()
-import time
-started = time.process_time()
-fit(data, y)
-print(time.process_time() - started, max(0.0, measuring.memory("VmHWM") - before))
+for place, size in enumerate({sizes!r}):
+    bags, y = problem(*size)
+    if place == 0:  # compilers and caches
+        kind(**options).fit(bags[:24], y[:24])
+    before = measuring.memory("VmRSS")
+    measuring.forget_peak()
+    started = time.process_time()
+    kind(**options).fit(bags, y)
+    spent = time.process_time() - started
+    print(spent, max(0.0, measuring.memory("VmHWM") - before), flush=True)
+    if spent > {limit}:
+        break
 """
 
 
-def one_fit(method: str, size: tuple[int, int, int, int], limit: int) -> tuple[float, float] | None:
-    """CPU-seconds and MB that a fit adds, or None where it takes longer than the limit or fails."""
-    code = ONE_FIT.format(peers=str(Path(__file__).resolve().parent / "peers"), method=method, size=size)
+def fits(method: str, sizes: list[tuple[int, int, int, int]], limit: int) -> list[tuple[float, float]]:
+    """CPU-seconds and MB that each fit adds, up to the first that takes longer than the limit or fails."""
+    peers = str(Path(__file__).resolve().parent / "peers")
+    code = ONE_AXIS.format(peers=peers, method=method, sizes=sizes, limit=limit)
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            env={**os.environ, **threads},
-            timeout=4 * limit + 60,  # of the clock: the machine may be busy
-        )
-    except subprocess.TimeoutExpired:
-        return None
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **threads})
     if done.returncode:
-        print(f"{method} {size}: {(done.stderr.splitlines() or ['?'])[-1]}", file=sys.stderr)
-        return None
-    seconds, megabytes = (float(part) for part in done.stdout.split()[-2:])
-    return seconds, megabytes
+        print(f"{method}: {(done.stderr.splitlines() or ['?'])[-1]}", file=sys.stderr)
+    found = [line.split() for line in done.stdout.splitlines()]
+    return [(float(seconds), float(megabytes)) for seconds, megabytes in found]
 
 
 def sizes_of(axis: str, doublings: int) -> list[tuple[int, tuple[int, int, int, int]]]:
@@ -115,14 +111,11 @@ def measure(methods: list[str], doublings: int, limit: int, file: Path) -> list[
         for axis in AXES:
             if (method, axis) in known or (axis == "nonzeros" and method not in takes_sparse):
                 continue
-            points: list[dict] = []
-            for value, size in sizes_of(axis, doublings):
-                found = one_fit(method, size, limit)
-                if found is None:
-                    break
-                points.append({"value": value, "seconds": found[0], "megabytes": found[1]})
-                if found[0] > limit:
-                    break
+            sizes = sizes_of(axis, doublings)
+            points = [
+                {"value": value, "seconds": seconds, "megabytes": megabytes}
+                for (value, _), (seconds, megabytes) in zip(sizes, fits(method, [size for _, size in sizes], limit))
+            ]
             rows.append(
                 {
                     "method": method,
@@ -152,7 +145,10 @@ def markdown(rows: list[dict]) -> str:
         for axis in AXES:
             value = mine[axis]["time exponent"] if axis in mine else None
             cells.append("-" if value is None else f"{value:.1f}")
-        largest = max((row["points"][-1] for row in mine.values() if row["points"]), key=lambda p: p["seconds"])
+        ends = [row["points"][-1] for row in mine.values() if row["points"]]
+        if not ends:
+            continue
+        largest = max(ends, key=lambda point: point["seconds"])
         lines.append(f"| {method} | {' | '.join(cells)} | {largest['seconds']:.2f} s, {largest['megabytes']:.0f} MB |")
     note = "Exponents of the time of a fit: 1 is linear, 2 quadratic. The axis nonzeros is for methods that take CSR."
     return "\n".join(lines) + f"\n\n{note}\n"
@@ -184,6 +180,7 @@ def draw(rows: list[dict], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--plot", type=Path, default=Path("docs/images/scaling.png"))
     parser.add_argument("--methods", default="", help="class names, by commas; default: all")
     parser.add_argument("--largest", type=int, default=DOUBLINGS, help="how often each number is doubled")
     parser.add_argument("--limit", type=int, default=30, help="CPU-seconds after which an axis ends")
@@ -192,7 +189,7 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     rows = measure(methods, options.largest, options.limit, options.output / "scaling.json")
     write_text(options.output / "scaling.md", markdown(rows))
-    draw(rows, options.output / "scaling.png")
+    draw(rows, options.plot)
     print(markdown(rows))
 
 
