@@ -10,28 +10,37 @@ UNSET = -1
 
 
 @njit(cache=True, nogil=True)
-def _growth(x, features, low, high):
-    """How much wider the rectangle gets, summed over the features, when it takes in x."""
+def _growth(x, features, low, high, limit):
+    """How much wider the rectangle gets, summed over the features, when it takes in x; the limit or more if beyond."""
     total = 0.0
     for f in features:
         if x[f] < low[f]:
             total += low[f] - x[f]
         elif x[f] > high[f]:
             total += x[f] - high[f]
+        if total >= limit:
+            break
     return total
 
 
 @njit(cache=True, nogil=True)
-def _bounds_without(X, chosen, left_out, features, low, high):
-    """Bounds of the chosen instances, without that of one bag."""
+def _measure(X, chosen, features, low, low_of, next_low, high, high_of, next_high):
+    """Bounds of the chosen instances, the bags that they come from, and what they would be without those."""
     for f in features:
-        low[f], high[f] = np.inf, -np.inf
+        low[f] = next_low[f] = np.inf
+        high[f] = next_high[f] = -np.inf
     for bag in range(len(chosen)):
-        if bag != left_out and chosen[bag] != UNSET:
+        if chosen[bag] != UNSET:
             x = X[chosen[bag]]
             for f in features:
-                low[f] = min(low[f], x[f])
-                high[f] = max(high[f], x[f])
+                if x[f] < low[f]:
+                    next_low[f], low[f], low_of[f] = low[f], x[f], bag
+                elif x[f] < next_low[f]:
+                    next_low[f] = x[f]
+                if x[f] > high[f]:
+                    next_high[f], high[f], high_of[f] = high[f], x[f], bag
+                elif x[f] > next_high[f]:
+                    next_high[f] = x[f]
 
 
 @njit(cache=True, nogil=True)
@@ -59,19 +68,21 @@ def grow(X, offsets, features, seed, seed_bag, max_sweeps):
     chosen[seed_bag] = seed
     sequence = np.empty(n_bags, dtype=np.int64)  # of the bags as they were covered: that does not depend on their order
     sequence[0] = seed_bag
-    low, high = X[seed].copy(), X[seed].copy()
+    low, high, next_low, next_high = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    low_of, high_of = np.full(d, UNSET), np.full(d, UNSET)
     rest_low, rest_high = np.empty(d), np.empty(d)
+    _measure(X, chosen, features, low, low_of, next_low, high, high_of, next_high)
     for covered in range(1, n_bags):
         best, best_bag, least = UNSET, UNSET, np.inf
         for bag in range(n_bags):
             if chosen[bag] == UNSET:
                 for row in range(offsets[bag], offsets[bag + 1]):
-                    growth = _growth(X[row], features, low, high)
+                    growth = _growth(X[row], features, low, high, least)
                     if growth < least:
                         best, best_bag, least = row, bag, growth
         chosen[best_bag] = best
         sequence[covered] = best_bag
-        _bounds_without(X, chosen, UNSET, features, low, high)
+        _measure(X, chosen, features, low, low_of, next_low, high, high_of, next_high)
         if covered == 1:
             continue  # with two bags, each would follow the other
         for _ in range(max_sweeps):
@@ -79,17 +90,19 @@ def grow(X, offsets, features, seed, seed_bag, max_sweeps):
             for bag in sequence[: covered + 1]:
                 if not _touches(X[chosen[bag]], features, low, high):
                     continue  # a rectangle is no smaller without an instance from its inside
-                _bounds_without(X, chosen, bag, features, rest_low, rest_high)
+                for f in features:
+                    rest_low[f] = next_low[f] if low_of[f] == bag else low[f]
+                    rest_high[f] = next_high[f] if high_of[f] == bag else high[f]
                 best = chosen[bag]
-                least = _growth(X[best], features, rest_low, rest_high) * (1.0 - 1e-12)
+                least = _growth(X[best], features, rest_low, rest_high, np.inf) * (1.0 - 1e-12)
                 for row in range(offsets[bag], offsets[bag + 1]):
-                    growth = _growth(X[row], features, rest_low, rest_high)
+                    growth = _growth(X[row], features, rest_low, rest_high, least)
                     if growth < least:
                         best, least = row, growth
                 if best != chosen[bag]:
                     chosen[bag] = best
                     changed = True
-                    _bounds_without(X, chosen, UNSET, features, low, high)
+                    _measure(X, chosen, features, low, low_of, next_low, high, high_of, next_high)
             if not changed:
                 break
     return chosen
