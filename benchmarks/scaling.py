@@ -151,7 +151,8 @@ def markdown(rows: list[dict]) -> str:
         largest = max(ends, key=lambda point: point["seconds"])
         lines.append(f"| {method} | {' | '.join(cells)} | {largest['seconds']:.2f} s, {largest['megabytes']:.0f} MB |")
     note = "Exponents of the time of a fit: 1 is linear, 2 quadratic. The axis nonzeros is for methods that take CSR."
-    return "\n".join(lines) + f"\n\n{note}\n"
+    picture = "![CPU-seconds of a fit against bags, instances, features and non-zeros](images/scaling.png)"
+    return f"{picture}\n\n" + "\n".join(lines) + f"\n\n{note}\n"
 
 
 def draw(rows: list[dict], path: Path) -> None:
