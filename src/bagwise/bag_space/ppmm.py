@@ -85,7 +85,7 @@ class PPMMKernelSVC(BagKernelSVC):
         n_components: int = 100,
         *,
         p: float | str = "alignment",
-        scaling: str | None = "standard",
+        scaling: str | None = "auto",
         class_weight: dict | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
