@@ -64,7 +64,8 @@ def hausdorff(a: Bags, b: Bags, *, kind: str) -> FloatArray:
     """
     if kind == "minimal":
         return _reduced(a, b, np.minimum, np.inf)
-    forth, back = (_reduced(p, q, np.add, 0.0) / p.sizes[:, None] for p, q in ((a, b), (b, a)))
+    forth = _reduced(a, b, np.add, 0.0) / a.sizes[:, None]
+    back = forth if a is b else _reduced(b, a, np.add, 0.0) / b.sizes[:, None]
     return np.maximum(forth, back.T)
 
 
