@@ -19,6 +19,7 @@ from bagwise.base import InstanceScorer
 from .boxes import overlaps
 
 FOLDS = 3
+BAGS_AT_ONCE = 128
 SAME_PLACE = 0.5  # overlap
 STRONGEST = 10.0  # log-odds beyond which a share is as good as 0 or 1
 
@@ -64,6 +65,12 @@ class Calibration:
     def place(self) -> Logistic:
         """Of `place_log_odds`."""
         return Logistic(self.place_slope, self.place_intercept)
+
+
+def scores_in_parts(model: InstanceScorer, bags: Bags) -> np.ndarray:
+    """Score of every box, (n_instances,), some bags at a time: scoring may need a larger copy of its input."""
+    starts = range(0, len(bags), BAGS_AT_ONCE)
+    return np.concatenate([model.instance_scores(bags[start : start + BAGS_AT_ONCE]) for start in starts])
 
 
 def place_log_odds(boxes: np.ndarray, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -117,7 +124,7 @@ def calibrate(
     for k in range(folds):
         held_out = np.flatnonzero(fold == k)
         part = bags[held_out]
-        scores = [part.split(models[other].instance_scores(part)) for other in range(folds) if other != k]
+        scores = [part.split(scores_in_parts(models[other], part)) for other in range(folds) if other != k]
         for number, (one, two) in enumerate(zip(*scores)):
             bag = held_out[number]
             best[bag] = (one.max() + two.max()) / 2

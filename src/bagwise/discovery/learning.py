@@ -14,7 +14,7 @@ import bagwise
 from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
 
-from .calibration import Calibration, calibrate
+from .calibration import Calibration, calibrate, scores_in_parts
 from .imageset import ImageSet
 from .multifold import MultiFoldSVC
 from .store import FeatureStore
@@ -25,7 +25,7 @@ MULTI_FOLD = "multi-fold"
 BOXES_FOR_COVARIANCE = 60_000
 REFIT_SHARE = 0.4  # of each half of the final direction; below one half, so that the prior gains weight
 FEWEST_NEGATIVES = 200  # when the class itself has fewer photographs
-MOST_BAGS = 1000  # of each kind, so that memory stays bounded; more add nothing that could be measured
+MOST_BAGS = 800  # of each kind, so that memory stays bounded
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def refit_on_choices(model: bagwise.RMISVC, bags: Bags, y: np.ndarray, seed: int
     seed : int
         Draws the boxes that the covariance is estimated from.
     """
-    scores = model.instance_scores(bags)
+    scores = scores_in_parts(model, bags)
     chosen = [start + int(np.argmax(scores[start:stop])) for start, stop in zip(bags.offsets, bags.offsets[1:])]
     rng = np.random.default_rng(seed)
     count = min(BOXES_FOR_COVARIANCE, bags.n_instances)
@@ -178,13 +178,13 @@ class ClassModel:
         """Score of every box, (n_instances,); the bags carry the prior."""
         if self.model is None:
             return np.zeros(bags.n_instances) if bags.prior is None else bags.prior
-        return self.model.instance_scores(bags)
+        return scores_in_parts(self.model, bags)
 
     def appearance(self, bags: Bags) -> np.ndarray:
         """Score of every box by its looks alone, (n_instances,)."""
         if self.model is None:
             return np.zeros(bags.n_instances)
-        return self.model.instance_scores(Bags.from_arrays(bags.instances, bags.offsets, check_finite=False))
+        return scores_in_parts(self.model, Bags.from_arrays(bags.instances, bags.offsets, check_finite=False))
 
 
 def bags_of(store: FeatureStore, files: Sequence[str], prior: Objectness) -> Bags:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .calibration import scores_in_parts
 from .imageset import ImageSet
 from .learning import RMI, Objectness, Recipe, bags_of, examples, make_model
 from .store import FeatureStore
@@ -34,7 +35,7 @@ def snapshots_of_class(
             scores = np.zeros(positive.n_instances) if positive.prior is None else positive.prior
         else:
             model = make_model(replace(recipe, steps=count, average=False)).fit(bags, y)
-            scores = model.instance_scores(positive)
+            scores = scores_in_parts(model, positive)
         for file, values in zip(shown, positive.split(scores)):
             rows.append((count, file, store.boxes(file)[0][int(np.argmax(values))]))
     return rows
