@@ -21,13 +21,13 @@ import cv2
 import numpy as np
 
 from bagwise.discovery.boxes import overlaps
-from bagwise.discovery.edgeboxes import MIN_STRENGTH, search_boxes
+from bagwise.discovery.edgeboxes import MIN_STRENGTH, POWER, search_boxes
 from bagwise.discovery.edges import EdgeDetector, edge_detector, edge_normals, thin_edges
 from bagwise.discovery.images import read_image
 from bagwise.discovery.sources import read_source
 
 COUNTS = (50, 100, 200, 400, 1000)
-SETTINGS = {"alpha": 0.65, "beta": 0.55, "min_score": 0.002}
+SETTINGS = {"alpha": 0.65, "beta": 0.55, "min_score": 0.004}
 
 
 def opencv_boxes(thin, normals, *, alpha, beta, min_score, max_boxes):
@@ -35,7 +35,7 @@ def opencv_boxes(thin, normals, *, alpha, beta, min_score, max_boxes):
     search = cv2.ximgproc.createEdgeBoxes(
         alpha=alpha, beta=beta, minScore=min_score, maxBoxes=max_boxes, edgeMinMag=MIN_STRENGTH
     )
-    found, scores = search.getBoundingBoxes(thin, normals)
+    found, scores = search.getBoundingBoxes(thin ** np.float32(POWER), normals)
     if len(found) == 0:
         return np.empty((0, 4), np.int32), np.empty(0, np.float32)
     order = np.argsort(-scores.ravel(), kind="stable")

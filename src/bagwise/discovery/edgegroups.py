@@ -12,7 +12,7 @@ from numba import njit
 # A group ends when its direction has turned by this much in all.
 MAX_TURN = np.pi / 2
 # Groups weaker than this, in summed strength, join their neighbours.
-MIN_GROUP = 0.5
+MIN_GROUP = 0.25
 # Groups further apart than this many pixels do not continue each other.
 REACH = 2
 # Sharpness of the affinity (γ), and the least that counts.

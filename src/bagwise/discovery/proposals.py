@@ -21,7 +21,7 @@ def edge_boxes(
     *,
     alpha: float = 0.65,
     beta: float = 0.55,
-    min_score: float = 0.002,
+    min_score: float = 0.004,
     max_boxes: int = 400,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Propose boxes for one photograph.
@@ -35,7 +35,7 @@ def edge_boxes(
         Overlap (IoU) of neighbouring windows of the search.
     beta : float, default=0.55
         Of two boxes that overlap more than this, the lower in score goes.
-    min_score : float, default=0.002
+    min_score : float, default=0.004
         Boxes below are dropped.
     max_boxes : int, default=400
 
