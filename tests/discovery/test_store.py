@@ -91,7 +91,7 @@ def test_damage_is_named(tmp_path):
     with FeatureStore(tmp_path, SETTINGS) as store:
         store.write("a", *photograph(0))
     (tmp_path / "shard-00000" / "index.parquet").write_bytes(b"damaged")
-    with pytest.raises(StoreError, match="shard-00000 is damaged"):
+    with pytest.raises(StoreError, match=r"shard-00000.* is damaged"):
         FeatureStore(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
