@@ -96,6 +96,7 @@ class Bags:
             raise ValueError(f"groups must name the bag of each of the {X.shape[0]} rows, but has shape {names.shape}")
         if len(names) == 0:
             raise ValueError("there are no rows, so no bags: give at least one instance")
+        _refuse_missing(names, "bag")
         _, first, code = np.unique(names, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
@@ -132,6 +133,9 @@ class Bags:
             if name is not None and name not in names:
                 shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
                 raise ValueError(f"there is no {role} column {name!r}: the columns are {shown}")
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise ValueError(f"column {twice!r} is there more than once: give every column a name of its own")
         columns = [name for name in names if name not in (bag, label)] if features is None else list(features)
         if not columns:
             raise ValueError("no feature columns are left beside the bag and label columns")
@@ -373,6 +377,16 @@ def _check_offsets(offsets: Any, n_instances: int) -> NDArray[np.int64]:
     return offsets
 
 
+def _refuse_missing(values: NDArray, what: str) -> None:
+    """NaN and None are equal to nothing, not even to themselves: they can name no bag and be no label."""
+    if values.dtype.kind == "O":
+        missing = np.array([value is None or value != value for value in values], dtype=bool)
+    else:
+        missing = values != values
+    if missing.any():
+        raise ValueError(f"row {int(missing.argmax())} has no {what}: fill it in, or leave the row out")
+
+
 def _column(frame: Any, name: str) -> NDArray:
     column = frame[name]
     return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
@@ -391,6 +405,7 @@ def _numeric(frame: Any, name: str) -> NDArray:
 
 
 def _label_of_each_bag(bags: Bags, groups: NDArray, labels: NDArray, name: str) -> NDArray:
+    _refuse_missing(labels, "label")
     position = {key: i for i, key in enumerate(cast(NDArray, bags.ids).tolist())}
     bag = np.fromiter((position[key] for key in groups.tolist()), dtype=np.int64, count=len(groups))
     first = np.full(len(bags), len(bag))

@@ -25,7 +25,7 @@ def read_table(path: Path) -> pa.Table:
         import pyarrow.csv as csv
 
         return csv.read_csv(path)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
 

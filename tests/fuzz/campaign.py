@@ -3,7 +3,7 @@
     python -m tests.fuzz.campaign -n 100000 -o benchmarks/results/fuzz.json
 
 Each reader gets its share of damaged copies of a good file; atheris, which watches what code the bytes reach, leads
-them further. The process may use four gigabytes, and a case ten seconds: more counts as a failure.
+them further (--atheris READER). A process may use four gigabytes, and a case ten seconds: more counts as a failure.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import resource
 import signal
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 SECONDS_PER_CASE = 10
@@ -22,50 +24,68 @@ def too_slow(*_: object) -> None:
     raise RuntimeError(f"a case took more than {SECONDS_PER_CASE} seconds")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-n", "--cases", type=int, default=100_000)
-    parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--atheris", metavar="TARGET", help="let atheris lead one reader, for this number of cases")
-    arguments = parser.parse_args()
-    if arguments.atheris:
-        lead(arguments.atheris, arguments.cases, arguments.seed)
-        return
+def try_reader(name: str, cases: int, seed: int) -> dict:
+    """Feed one reader; runs in a process of its own."""
     from tests.fuzz.mutations import damaged
     from tests.fuzz.targets import TARGETS, survive
 
     signal.signal(signal.SIGALRM, too_slow)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, hard))
-    report: dict = {"cases": 0, "seed": arguments.seed, "taken": {}, "refused": {}, "slowest seconds": {}}
-    each = -(-arguments.cases // len(TARGETS))
-    for target, seed in TARGETS.items():
-        name = target.__name__
-        rng = random.Random(f"{arguments.seed} {name}")
-        taken, slowest = 0, 0.0
-        for _ in range(each):
-            data = damaged(seed, rng)
-            started = time.perf_counter()
-            signal.alarm(SECONDS_PER_CASE)
+    target = next(target for target in TARGETS if target.__name__ == name)
+    rng = random.Random(f"{seed} {name}")
+    taken, slowest = 0, 0.0
+    for _ in range(cases):
+        data = damaged(TARGETS[target], rng)
+        started = time.perf_counter()
+        signal.alarm(SECONDS_PER_CASE)
+        try:
+            taken += survive(target, data)
+        except BaseException:
+            Path(f"fuzz-failure-{name}").write_bytes(data)
+            print(f"{name} failed; its bytes are in ./fuzz-failure-{name}", file=sys.stderr)
+            raise
+        finally:
+            signal.alarm(0)
+        slowest = max(slowest, time.perf_counter() - started)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    found = {"cases": cases, "taken": taken, "refused": cases - taken, "failures": 0, "seed": seed}
+    return {**found, "slowest seconds": round(slowest, 3), "peak resident MB": peak}
+
+
+def main() -> None:
+    from tests.fuzz.targets import TARGETS
+
+    names = [target.__name__ for target in TARGETS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", "--cases", type=int, default=100_000, help="for all readers together")
+    parser.add_argument("-o", "--output", type=Path, help="what it holds of other readers is kept")
+    parser.add_argument("-j", "--jobs", type=int, default=2)
+    parser.add_argument("--readers", default=",".join(names))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--atheris", metavar="READER", help="let atheris lead one reader, for this number of cases")
+    arguments = parser.parse_args()
+    if arguments.atheris:
+        lead(arguments.atheris, arguments.cases, arguments.seed)
+        return
+    each = -(-arguments.cases // len(names))
+    report: dict = {"readers": {}}
+    if arguments.output and arguments.output.exists():
+        report = json.loads(arguments.output.read_text())
+    with ProcessPoolExecutor(arguments.jobs, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(try_reader, name, each, arguments.seed): name for name in arguments.readers.split(",")}
+        for future in as_completed(running):
             try:
-                taken += survive(target, data)
-            except BaseException:
-                Path("fuzz-failure").write_bytes(data)
-                print(f"{name} failed; its bytes are in ./fuzz-failure", file=sys.stderr)
-                raise
-            finally:
-                signal.alarm(0)
-            slowest = max(slowest, time.perf_counter() - started)
-        report["cases"] += each
-        report["taken"][name], report["refused"][name] = taken, each - taken
-        report["slowest seconds"][name] = round(slowest, 3)
-        print(f"{name:16} {each} cases, {taken} taken, slowest {slowest:.3f} s", flush=True)
-    report["peak resident MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    report["failures"] = 0
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(json.dumps(report, indent=1) + "\n")
+                report["readers"][running[future]] = future.result()
+            except Exception as error:
+                report["readers"][running[future]] = {"cases": 0, "failures": 1, "error": repr(error)}
+            report["cases"] = sum(found["cases"] for found in report["readers"].values())
+            report["failures"] = sum(found["failures"] for found in report["readers"].values())
+            print(running[future], json.dumps(report["readers"][running[future]]), flush=True)
+            if arguments.output:
+                arguments.output.parent.mkdir(parents=True, exist_ok=True)
+                arguments.output.write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+    sys.exit(1 if report["failures"] else 0)
 
 
 def lead(name: str, cases: int, seed: int) -> None:

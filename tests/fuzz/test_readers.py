@@ -65,3 +65,32 @@ def test_coco_of_any_values(document):
     import json
 
     survive(BY_NAME["coco"], json.dumps(document).encode())
+
+
+FOUND = {
+    "two columns of one name": ("table", b"bag,label,x,x\n1,0,1,2\n2,1,3,4\n"),
+    "an empty array": ("store_features", b""),
+    "an array header without end": (
+        "store_boxes",
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'shape': (2, 4" + b" " * 99,
+    ),
+    "an archive for an array": ("store_features", TARGETS[BY_NAME["reduction"]]),
+    "a row without a bag": ("table", b"bag,label,x\n1,0,1\n,1,2\n2.5,1,3\n"),
+    "no zip at all": ("reduction", b"PK but no zip"),
+    "an id that is a list": (
+        "coco",
+        b'{"images": [{"id": [], "file_name": "a.png"}], "categories": [], "annotations": []}',
+    ),
+    "brackets without end": ("coco", b"[" * 100_000),
+    "a version that is infinite": (
+        "decisions",
+        b'{"status": "open", "boxes": null, "rejected": [], "version": 1e999}\n',
+    ),
+    "a manifest without bottom": ("store_manifest", b'{"settings":' * 100_000),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_found_stays_mended(what):
+    name, data = FOUND[what]
+    assert not survive(BY_NAME[name], data)

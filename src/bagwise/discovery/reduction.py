@@ -4,6 +4,7 @@ Two linear steps, both learnt from a sample of boxes: first fewer channels, the 
 can be applied to the map itself; then fewer columns of all parts together. The result has unit length.
 """
 
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -15,6 +16,11 @@ from bagwise.atomic import replacing
 
 NARROW_CHANNELS = 320
 SMALLEST_DEVIATION = 1e-3  # of a channel that (almost) never fires
+# All that zipfile and NumPy may say of a damaged file.
+DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, RuntimeError, SyntaxError, OverflowError,
+    zipfile.BadZipFile, zlib.error, tokenize.TokenError,
+)  # fmt: skip
 FIELDS = ("mean", "channels", "columns", "offset")
 
 
@@ -86,7 +92,7 @@ class Reduction:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 return cls(*(arrays[name] for name in FIELDS))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except DAMAGE as error:
             raise ValueError(f"{path} is damaged ({error}); delete its folder to start again") from None
 
 

@@ -323,6 +323,6 @@ def _read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
         raise ValueError(f"the run folder {path.parent} lacks {path.name}: run `bagwise discover` again")
     try:
         table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise ValueError(f"{path} is not readable as Parquet: {error}") from error
     return as_table(table, schema, path.stem)

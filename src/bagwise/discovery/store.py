@@ -17,7 +17,6 @@ where it stopped, and whatever the number of photographs only one shard is in me
 import json
 import shutil
 import tempfile
-import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,8 @@ import pyarrow.parquet as pq
 
 from bagwise.atomic import write_text
 from bagwise.bags import Bags
+
+from .reduction import DAMAGE
 
 FORMAT = 1
 IMAGES_PER_SHARD = 64
@@ -234,11 +235,11 @@ class FeatureStore:
             array = np.load(file, mmap_mode="r")
         except FileNotFoundError:
             raise StoreError(f"{file} is missing; delete {file.parent}, and its photographs are done again") from None
-        except (ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:  # NumPy tells damage by all of them
+        except DAMAGE as error:
             raise _damaged(file, error) from None
         kind, dimensions = ARRAYS[name]
-        if array.dtype != kind or array.ndim != dimensions:
-            raise _damaged(file, f"it holds {array.dtype} in {array.ndim} dimensions")
+        if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != dimensions:
+            raise _damaged(file, f"it should hold {np.dtype(kind)} in {dimensions} dimensions")
         return array
 
     def _open_manifest(self, settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -269,7 +270,7 @@ class FeatureStore:
     def _read_index(self, shard: Path) -> None:
         try:
             table = pq.read_table(shard / "index.parquet").select(INDEX.names).cast(INDEX).to_pydict()
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, KeyError, pa.ArrowException) as error:
             raise _damaged(shard / "index.parquet", error) from None
         for file, width, height, start, stop in zip(*(table[name] for name in INDEX.names)):
             self._entries[file] = Entry(shard.name, start, stop, width, height)
