@@ -194,13 +194,13 @@ class FeatureStore:
     def boxes(self, file: str) -> tuple[np.ndarray, np.ndarray]:
         """Boxes (n, 4) and objectness (n,) of a photograph."""
         entry = self.entry(file)
-        rows = slice(entry.start, entry.stop)
+        rows = self._rows(entry)
         return self._array(entry.shard, "boxes")[rows], self._array(entry.shard, "objectness")[rows]
 
     def features(self, file: str) -> np.ndarray:
         """Features of a photograph, float32 (n, d)."""
         entry = self.entry(file)
-        rows = slice(entry.start, entry.stop)
+        rows = self._rows(entry)
         return self._array(entry.shard, "features")[rows] * self._array(entry.shard, "scales")[rows, None]
 
     def bags(self, files: Sequence[str], priors: Iterable[np.ndarray] | None = None) -> Bags:
@@ -215,6 +215,8 @@ class FeatureStore:
         entries = [self.entry(file) for file in files]
         if not entries:
             raise StoreError("no photograph was asked for")
+        for entry in entries:
+            self._rows(entry)
         offsets = np.concatenate([[0], np.cumsum([len(entry) for entry in entries])]).astype(np.int64)
         width = self._array(entries[0].shard, "features").shape[1]
         instances = np.empty((int(offsets[-1]), width), np.float32)
@@ -222,6 +224,12 @@ class FeatureStore:
             instances[start:stop] = self.features(file)
         prior = None if priors is None else np.concatenate(list(priors))
         return Bags.from_arrays(instances, offsets, prior=prior)
+
+    def _rows(self, entry: Entry) -> slice:
+        """The rows of a photograph, once it is sure that its shard has them: an index may promise anything."""
+        if not 0 <= entry.start < entry.stop <= len(self._array(entry.shard, "features")):
+            raise _damaged(self.path / entry.shard / "index.parquet", "it names rows that are not there")
+        return slice(entry.start, entry.stop)
 
     def _array(self, shard: str, name: str) -> np.ndarray:
         key = (shard, name)
