@@ -1,6 +1,6 @@
 """Kill -9 at random and at chosen moments: what was finished stays, nothing is half-written, going on gives the same.
 
-BAGWISE_KILLS sets the number of random kills of each kind (8 by default; a hundred were run for the record).
+BAGWISE_KILLS sets the number of random kills of each kind (8 by default).
 """
 
 import json
