@@ -97,7 +97,7 @@ def steps(
                         best_gain, best, best_partner = gain, low, high
         if best < 0 or worst <= accuracy:
             return made
-        g = np.searchsorted(offsets, best, side="right") - 1
+        g = int(np.searchsorted(offsets, best, side="right")) - 1
         y = sign[g]
         line = cache[_slot(store, norm2, spec, rows[best], cache, slot_of_row, row_of_slot, stamp)]
         if best_partner < 0:
