@@ -14,10 +14,10 @@ QUICK: dict[str, dict] = {
     "EMDD": {"combine": "best", "tol": 1e-9, "max_iter": 500},
     "MILBoost": {"n_estimators": 12, "learning_rate": 0.5},
     "MIForest": {"n_estimators": 12, "n_rounds": 1},
-    "AttentionMIL": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02},
-    "MiNet": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02},
-    "MINet": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02},
-    "RMINet": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02},
+    "AttentionMIL": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02, "batch_size": 64},
+    "MiNet": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02, "batch_size": 64},
+    "MINet": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02, "batch_size": 64},
+    "RMINet": {"hidden": (16,), "epochs": 30, "n_members": 2, "learning_rate": 0.02, "batch_size": 64},
 }
 
 # Methods whose result depends on the order of the bags in training through their random numbers.
