@@ -296,6 +296,7 @@ def test_two_windows_see_each_other_and_neither_loses_work(context, serve, small
     press(first, "Enter")
     second.wait_for_selector("#stage[data-item='5'][data-status=accepted]")
     press(second, "Enter")
+    second.wait_for_selector("#stage[data-item='4']")
     wait_saved(second, server, 1)
     assert shown_item(second) == 4, "agreeing with what the other window did is no conflict and no new line"
     # Now both decide about the same image before hearing of each other.
