@@ -5,12 +5,10 @@ compiled. Imported on first use, because importing numba takes longer than most 
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from scipy import sparse
 
-# Sums may be reordered (that is what lets them run on vector units); NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+from bagwise.compiled import FAST_PART, loop
 
 
 def row_dot(store, row, w):
@@ -29,7 +27,7 @@ def row_distance(store, a, other, b):
     """Squared distance between row a of one store and row b of another of the same kind."""
 
 
-@overload(row_dot, jit_options={"fastmath": FAST})
+@overload(row_dot, jit_options=FAST_PART)
 def _row_dot(store, row, w):
     if len(store) == 1:
 
@@ -52,7 +50,7 @@ def _row_dot(store, row, w):
     return csr
 
 
-@overload(row_add, jit_options={"fastmath": FAST})
+@overload(row_add, jit_options=FAST_PART)
 def _row_add(store, row, step, w):
     if len(store) == 1:
 
@@ -71,7 +69,7 @@ def _row_add(store, row, step, w):
     return csr
 
 
-@overload(row_pair, jit_options={"fastmath": FAST})
+@overload(row_pair, jit_options=FAST_PART)
 def _row_pair(store, a, other, b):
     if len(store) == 1:
 
@@ -103,7 +101,7 @@ def _row_pair(store, a, other, b):
     return csr
 
 
-@overload(row_distance, jit_options={"fastmath": FAST})
+@overload(row_distance, jit_options=FAST_PART)
 def _row_distance(store, a, other, b):
     if len(store) == 1:
 
@@ -145,7 +143,7 @@ def row_store(X):
     return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def squared_norms(store, n_rows):
     """(n_rows,) ‖x‖² of each row."""
     out = np.empty(n_rows)

@@ -9,7 +9,8 @@ power, put straight into the exponent bits, and a polynomial for the rest, in lo
 """
 
 import numpy as np
-from numba import njit
+
+from bagwise.compiled import fused_loop, loop
 
 LOG2_E = 1.4426950408889634
 # Adding this number leaves the rounded value in the lowest bits of the mantissa.
@@ -26,7 +27,7 @@ S1, S2, S3, S4, S5, S6, S7 = (np.float32(c) for c in (C1, C2, C3, C4, C5, C6, C7
 ZERO, ONE = np.float32(0), np.float32(1)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@fused_loop
 def _gaussian_row_double(products, row_norm, column_norm, scale, power, power_bits, value, value_bits):
     """value = 2^(scale (products - norms)). The arrays ``*_bits`` are the same memory seen as integers."""
     n = len(value)
@@ -42,7 +43,7 @@ def _gaussian_row_double(products, row_norm, column_norm, scale, power, power_bi
         value_bits[j] += power_bits[j] << 52
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@fused_loop
 def _gaussian_row_single(products, row_norm, column_norm, scale, power, power_bits, value, value_bits):
     n = len(value)
     for j in range(n):
@@ -55,20 +56,20 @@ def _gaussian_row_single(products, row_norm, column_norm, scale, power, power_bi
         value_bits[j] += power_bits[j] << 23
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _add(value, factor, total):
     for j in range(len(total)):
         total[j] += factor * value[j]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _add_segments(total, weight, edges, out):
     for s in range(len(edges) - 1):
         for j in range(edges[s], edges[s + 1]):
             out[s] += total[j] * weight[j]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_block_double(products, row_norm, column_norm, gamma, row_weight, column_weight, row_bag, edges, out):
     """out[bag of row, segment of columns] += Σ weight · weight · exp(-γ ‖x - y‖²).
 
@@ -87,7 +88,7 @@ def add_block_double(products, row_norm, column_norm, gamma, row_weight, column_
             total[:] = 0
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_block_single(products, row_norm, column_norm, gamma, row_weight, column_weight, row_bag, edges, out):
     """The same in single precision; what a block adds up to is summed in double."""
     r, n = products.shape

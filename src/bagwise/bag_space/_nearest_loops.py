@@ -1,12 +1,12 @@
 """The instance of each bag that lies nearest to a row, compiled. Imported on first use."""
 
 import numpy as np
-from numba import njit
 
+from bagwise.compiled import loop
 from bagwise.row_kernels import row_distance
 
 
-@njit(cache=True, nogil=True)
+@loop
 def nearest_of_bags(products, norm2, offsets, out):
     """Write the position of each bag's instance nearest to each row into out (n_rows, n_bags).
 
@@ -25,7 +25,7 @@ def nearest_of_bags(products, norm2, offsets, out):
             out[row, bag] = best
 
 
-@njit(cache=True, nogil=True)
+@loop
 def lowest_of_bags(products, row_norm2, norm2, offsets, out):
     """Write the squared distance of each row to each bag's nearest instance into out (n_rows, n_bags).
 
@@ -42,7 +42,7 @@ def lowest_of_bags(products, row_norm2, norm2, offsets, out):
             out[row, bag] = 2 * max(lowest + row_norm2[row], zero)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def exact_distances(store, first_row, other, nearest, out):
     """Write the squared distance of row first_row + r to instance nearest[r, b] of the other store into out[r, b].
 
@@ -53,7 +53,7 @@ def exact_distances(store, first_row, other, nearest, out):
             out[r, b] = row_distance(store, first_row + r, other, nearest[r, b])
 
 
-@njit(cache=True, nogil=True)
+@loop
 def weight_before(distance, weight, reference, tolerance):
     """For each column of reference, how much weight lies nearer than it, and how much as near.
 

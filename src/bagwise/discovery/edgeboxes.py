@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from bagwise.compiled import loop
 
 from .edgegroups import MIN_AFFINITY, Contours, find_contours
 
@@ -136,7 +137,7 @@ def _integral(values: np.ndarray) -> np.ndarray:
     return result
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _runs(labels):
     height, width = labels.shape
     runs = np.empty(labels.size, np.int32)
@@ -154,12 +155,12 @@ def _runs(labels):
     return runs[:size].copy(), place
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _inside(table, x1, y1, x2, y2):
     return table[y2, x2] - table[y1, x2] - table[y2, x1] + table[y1, x1]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _scratch(groups):
     """For `score_box`: strongest tie of each group, the call it is from, the call it waits in, and the queue."""
     return (
@@ -170,7 +171,7 @@ def _scratch(groups):
     )
 
 
-@njit(nogil=True, cache=True)
+@loop
 def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
     """Score of one box; a box that cannot exceed ``floor`` gets 0 early.
 
@@ -246,7 +247,7 @@ def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
     return value * norm
 
 
-@njit(nogil=True, cache=True)
+@loop
 def score_windows(windows, index, contours, floor):
     """`score_box` of every window: float64 (n,)."""
     scratch = _scratch(len(contours.strength))
@@ -257,7 +258,7 @@ def score_windows(windows, index, contours, floor):
     return scores
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _covered(box, boxes, areas, count, most):
     """Whether ``box`` overlaps one of the first ``count`` boxes by more than ``most``."""
     area = np.float32((box[2] - box[0]) * (box[3] - box[1]))
@@ -272,7 +273,7 @@ def _covered(box, boxes, areas, count, most):
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def sharpen(windows, scores, index, contours, step, same, limit):
     """Move the sides of windows, best first, to raise their scores.
 
@@ -331,7 +332,7 @@ def sharpen(windows, scores, index, contours, step, same, limit):
     return boxes[:count], best[:count]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def drop_overlapping(boxes, most, limit):
     """Indices of boxes, taken in order, that overlap none taken before by more than ``most``; at most ``limit``."""
     kept = np.empty(min(limit, len(boxes)), np.int64)

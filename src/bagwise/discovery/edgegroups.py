@@ -7,7 +7,8 @@ Kernels run without the interpreter's lock and keep no state.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from bagwise.compiled import loop
 
 # A group ends when its direction has turned by this much in all.
 MAX_TURN = np.pi / 2
@@ -57,14 +58,14 @@ def find_contours(thin: np.ndarray, normals: np.ndarray, min_strength: float) ->
     return Contours(labels, strength, x, y, tangent, *tie(labels, mean_x, mean_y, tangent))
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _turn(a, b):
     """Angle between two undirected directions in [0, π): at most π/2."""
     difference = abs(a - b)
     return min(difference, np.float32(np.pi) - difference)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def group_pixels(thin, normals, min_strength):
     """Grow groups from the top left: always the 8-neighbour that turns least, until the turns sum to `MAX_TURN`.
 
@@ -113,7 +114,7 @@ def group_pixels(thin, normals, min_strength):
     return labels
 
 
-@njit(nogil=True, cache=True)
+@loop
 def absorb_small(thin, normals, labels):
     """Give the pixels of weak groups to the neighbouring strong group of nearest direction, ring by ring.
 
@@ -170,7 +171,7 @@ def absorb_small(thin, normals, labels):
     return result, count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def describe(thin, normals, labels, count):
     """Summed strength, mean x, mean y and mean tangent of every group, pixels weighted by strength."""
     sums = np.zeros((count, 5), np.float64)
@@ -193,7 +194,7 @@ def describe(thin, normals, labels, count):
     return strength, x_mean, y_mean, tangent
 
 
-@njit(nogil=True, cache=True)
+@loop
 def anchor(labels, mean_x, mean_y):
     """The pixel of each group nearest its mean position, the first of equals: x and y, int32 (n,)."""
     least = np.full(len(mean_x), np.float32(np.inf))
@@ -208,7 +209,7 @@ def anchor(labels, mean_x, mean_y):
     return x, y
 
 
-@njit(nogil=True, cache=True)
+@loop
 def tie(labels, x, y, tangent):
     """Ties between groups that come within `REACH` pixels: |cos(θi − θij) cos(θj − θij)|^γ.
 

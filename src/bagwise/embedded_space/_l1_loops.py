@@ -3,12 +3,10 @@
 Imported on first use.
 """
 
-from numba import njit
-
-from bagwise.row_kernels import FAST
+from bagwise.compiled import fast_loop, loop
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _slope_and_curvature(feature, y, cost, margin):
     """First and second derivative of Σ cost max(0, margin)² by the feature's weight; margin is 1 - y z."""
     slope, curvature = 0.0, 0.0
@@ -19,7 +17,7 @@ def _slope_and_curvature(feature, y, cost, margin):
     return slope, curvature
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _move(feature, y, cost, margin, step):
     """Change the margins by a step of the feature's weight, and return how much the loss grew."""
     growth = 0.0
@@ -31,7 +29,7 @@ def _move(feature, y, cost, margin, step):
     return growth
 
 
-@njit(cache=True, nogil=True)
+@loop
 def descend(features, chosen, penalty, y, cost, weights, margin, max_passes, tol):
     """Minimise penalty · |w|₁ + Σ cost max(0, margin)² over the weights of the chosen features, one at a time.
 

@@ -4,12 +4,13 @@ Imported on first use.
 """
 
 import numpy as np
-from numba import njit
+
+from bagwise.compiled import loop
 
 UNSET = -1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _growth(x, features, low, high, limit):
     """How much wider the rectangle gets, summed over the features, when it takes in x; the limit or more if beyond."""
     total = 0.0
@@ -23,7 +24,7 @@ def _growth(x, features, low, high, limit):
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _measure(X, chosen, features, low, low_of, next_low, high, high_of, next_high):
     """Bounds of the chosen instances, the bags that they come from, and what they would be without those."""
     for f in features:
@@ -43,7 +44,7 @@ def _measure(X, chosen, features, low, low_of, next_low, high, high_of, next_hig
                     next_high[f] = x[f]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _touches(x, features, low, high):
     """Whether x lies on a border of the rectangle, so that without it the rectangle may be smaller."""
     inside = True
@@ -52,7 +53,7 @@ def _touches(x, features, low, high):
     return not inside
 
 
-@njit(cache=True, nogil=True)
+@loop
 def grow(X, offsets, features, seed, seed_bag, max_sweeps):
     """Choose one instance of each bag, greedily and with second thoughts, so that their rectangle is small.
 

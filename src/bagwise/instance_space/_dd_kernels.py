@@ -8,16 +8,15 @@ importing numba takes longer than most fits.
 import math
 
 import numpy as np
-from numba import njit
 
-# Sums may be reordered (that is what lets them run on vector units); NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+from bagwise.compiled import fast_loop, loop
+
 # Added to squared distances: an instance exactly at the concept point then has a finite log-odds.
 NEAREST = 1e-6
 MEMORY = 10
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def squared_distances(instances, rows, theta, out):
     """out[j] = Σ_k s_k² (x_jk - t_k)² + NEAREST, for the named rows; theta holds t, then s."""
     dense, data, indices, indptr = instances
@@ -44,7 +43,7 @@ def squared_distances(instances, rows, theta, out):
             out[j] = total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _weighted_moments(instances, rows, c, first, second):
     """first = Σ_j c_j x_j and second = Σ_j c_j x_j²."""
     dense, data, indices, indptr = instances
@@ -67,7 +66,7 @@ def _weighted_moments(instances, rows, c, first, second):
                 second[k] += moved * x[k]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def bag_losses(distance, offsets, positive, weight, c):
     """Weighted mean of the bags' losses; c becomes its derivative by each squared distance."""
     loss = 0.0
@@ -106,12 +105,12 @@ def bag_losses(distance, offsets, positive, weight, c):
     return loss / total_weight
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _inverse_expm1(x):
     return 1.0 / math.expm1(x) if x < 700.0 else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def value_and_gradient(instances, rows, offsets, positive, weight, theta, gradient):
     """Mean negative log diverse density of bags made of the named rows; its gradient is written into ``gradient``."""
     d = len(theta) // 2
@@ -130,7 +129,7 @@ def value_and_gradient(instances, rows, offsets, positive, weight, theta, gradie
     return value
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _quasi_newton_direction(gradient, steps, changes, n_pairs, newest, direction):
     """Minus the gradient times L-BFGS's inverse Hessian: the two-loop recursion."""
     alpha = np.empty(MEMORY)
@@ -147,7 +146,7 @@ def _quasi_newton_direction(gradient, steps, changes, n_pairs, newest, direction
         direction += (alpha[i] - beta) * steps[i]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def minimize(instances, rows, offsets, positive, weight, theta, max_iter, tol):
     """L-BFGS from theta, which is overwritten; returns the value reached and the number of steps.
 
@@ -193,7 +192,7 @@ def minimize(instances, rows, offsets, positive, weight, theta, max_iter, tol):
     return value, n_iter
 
 
-@njit(cache=True, nogil=True)
+@loop
 def expectation_maximization(instances, offsets, positive, weight, theta, max_rounds, max_iter, tol):
     """EM-DD from theta, which is overwritten by the best model met; returns its value and the most steps of a round.
 

@@ -8,15 +8,15 @@ use.
 import math
 
 import numpy as np
-from numba import njit
 
-from bagwise.row_kernels import FAST, row_pair
+from bagwise.compiled import fast_loop, loop
+from bagwise.row_kernels import row_pair
 
 RBF = 0
 POLY = 1
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _kernel_row(store, norm2, row, kind, gamma, coef0, degree, out):
     """out = k(x_row, x) + 1 for all rows x; the one is the intercept's."""
     for other in range(len(out)):
@@ -27,7 +27,7 @@ def _kernel_row(store, norm2, row, kind, gamma, coef0, degree, out):
             out[other] = (gamma * product + coef0) ** degree + 1.0
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _slot(store, norm2, spec, row, cache, slot_of_row, row_of_slot, stamp):
     """Where in the cache the kernel's row lies; it takes the place of the one unused for longest."""
     kind, gamma, coef0, degree = spec
@@ -44,7 +44,7 @@ def _slot(store, norm2, spec, row, cache, slot_of_row, row_of_slot, stamp):
     return slot
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def add_rows(store, norm2, spec, cache, slot_of_row, row_of_slot, stamp, rows, steps, z):
     """z += Σ_k steps[k] k(x_rows[k], ·)."""
     for k in range(len(rows)):
@@ -55,7 +55,7 @@ def add_rows(store, norm2, spec, cache, slot_of_row, row_of_slot, stamp, rows, s
                 z[i] += step * line[i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def steps(
     store, norm2, spec, cache, slot_of_row, row_of_slot, stamp,
     rows, offsets, sign, cap, diagonal, alpha, used, z, max_steps, accuracy,

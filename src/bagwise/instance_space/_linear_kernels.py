@@ -1,12 +1,12 @@
 """Dual coordinate descent for linear support vector machines with shared slacks, compiled. Imported on first use."""
 
 import numpy as np
-from numba import njit
 
-from bagwise.row_kernels import FAST, row_add, row_dot, row_pair
+from bagwise.compiled import fast_loop, loop
+from bagwise.row_kernels import row_add, row_dot, row_pair
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _shuffle(order, state):
     """Fisher and Yates, with a 64-bit linear congruential generator whose state is carried on."""
     for last in range(len(order) - 1, 0, -1):
@@ -16,7 +16,7 @@ def _shuffle(order, state):
     return state
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, active, w, bias, n_passes, state):
     """Walk n_passes times over the active items in random order and move each one's dual variable to its best value.
 
@@ -66,14 +66,14 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
     return state
 
 
-@njit(cache=True, nogil=True)
+@loop
 def scores(store, w, bias, z):
     """z = X w + intercept, for all rows."""
     for row in range(len(z)):
         z[row] = row_dot(store, row, w) + bias[0]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_rows(store, rows, steps, w):
     """Add Σ_k steps[k] · x_rows[k] to w."""
     for k in range(len(rows)):

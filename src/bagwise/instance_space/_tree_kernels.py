@@ -1,9 +1,9 @@
 """The inner loop of evaluating trees, compiled. Imported on first use."""
 
-from numba import njit
+from bagwise.compiled import loop
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_leaf_values(x, root, left, right, feature, threshold, value, total):
     """Add to total[i] the value of the leaf of each tree that row x[i] falls into."""
     for i in range(x.shape[0]):

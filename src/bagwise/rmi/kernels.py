@@ -8,15 +8,14 @@ use, because importing numba takes longer than most fits.
 import math
 
 import numpy as np
-from numba import njit
 
-# Sums may be reordered (that is what lets them run on vector units); NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+from bagwise.compiled import fast_loop
+
 FAR_BELOW = -30.0
 LOW = -6.0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _bag_coefficients(z, positive, beta, margin, z_threshold, c):
     """Write minus the derivative of one bag's loss by each score z into c: the twin of objective.py."""
     m = len(z)
@@ -60,7 +59,7 @@ def _bag_coefficients(z, positive, beta, margin, z_threshold, c):
         c[j] = beta * c[j] + (sign * share if sign * z[j] < margin else 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _dense_scores(X, first, last, W, b, z):
     """z[k, j] = W[k]·x_j + b[k]; four rows at a time, so that W is read a quarter as often.
 
@@ -81,7 +80,7 @@ def _dense_scores(X, first, last, W, b, z):
             z[k, j], z[k, j + 1], z[k, j + 2], z[k, j + 3] = s0 + b[k], s1 + b[k], s2 + b[k], s3 + b[k]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def _dense_gradient(X, first, last, c, g):
     """g[k] = Σ_j c[k, j] x_j, four rows at a time; c is set to zero beyond the bag, where rows repeat."""
     n_problems, d = g.shape
@@ -103,7 +102,7 @@ def _dense_gradient(X, first, last, c, g):
                     gk[i] += c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def dense_steps(
     X, offsets, prior, order, targets, weight,
     W, b, W_sum, b_sum, step, average_from,
@@ -155,7 +154,7 @@ def dense_steps(
                 b_sum[k] += b[k]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast_loop
 def sparse_steps(
     data, indices, indptr, offsets, prior, order, targets, weight,
     V, scale, square, b, U, mass, b_sum, step, average_from,
