@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as t_distribution
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold
 
 from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
@@ -37,9 +37,9 @@ def folds(n_bags: int, repeat: int, n_folds: int = 10) -> Iterator[tuple[NDArray
     yield from KFold(n_folds, shuffle=True, random_state=repeat).split(np.zeros(n_bags))
 
 
-def nested(model: Any, grid: Any) -> GridSearchCV:
+def nested(model: Any, grid: Any, repeats: int = 1) -> GridSearchCV:
     """Wrap a model so that its parameters are chosen by inner cross-validation on the training bags alone."""
-    return GridSearchCV(model, grid, cv=KFold(INNER_FOLDS, shuffle=True, random_state=0))
+    return GridSearchCV(model, grid, cv=RepeatedKFold(n_splits=INNER_FOLDS, n_repeats=repeats, random_state=0))
 
 
 def cross_validate_once(

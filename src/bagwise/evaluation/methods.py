@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,19 @@ from numpy.typing import NDArray
 import bagwise
 from bagwise.bags import Bags
 from bagwise.datasets import fetch_corel, fetch_newsgroups, fetch_trec9, load_musk1, load_musk2
+from bagwise.deep import AttentionMIL, MINet, MiNet, RMINet
 from bagwise.evaluation.cv import nested
 from bagwise.evaluation.published import NEWSGROUPS, TREC9
 from bagwise.preprocessing import InstanceScaler
 
 SETS = ("musk1", "musk2", "elephant", "fox", "tiger", *TREC9)
 PROTOCOLS = ("paper", "nested", "default")
+DENSE_SETS = ("musk1", "musk2", "elephant", "fox", "tiger")
+STRENGTHS = {"C": [0.1, 1.0, 10.0]}  # strengths that selection chooses from
+MUSK_AS_MEASURED: dict[str, dict[str, Any]] = {"musk1": {"scaling": None}, "musk2": {"scaling": None}}
+MUSK_STANDARD: dict[str, dict[str, Any]] = {"musk1": {"scaling": "standard"}, "musk2": {"scaling": "standard"}}
+# The literature's preprocessing is part of the problem: Corel and TREC9 instances have unit length.
+UNIT_LENGTH: dict[str, dict[str, Any]] = {name: {"scaling": "unit"} for name in SETS if not name.startswith("musk")}
 
 
 NEWS_SETS = tuple(f"news_{group}" for group in NEWSGROUPS)
@@ -49,12 +58,18 @@ class Method:
     # What nested selection chooses from, for all sets, and what it leaves alone, by data set.
     grid: Any = None
     given: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # How often the inner cross-validation is repeated: where fits are cheap, less of the choice is left to chance.
+    inner_repeats: int = 1
     # Of the paper's twelve sets, those on which the method can run: None for all.
     sets: tuple[str, ...] | None = None
+    # A package that is not part of the default installation.
+    needs: str | None = None
 
     def can_run(self, dataset: str, protocol: str) -> bool:
+        if self.needs is not None and find_spec(self.needs) is None:
+            return False
         if dataset in NEWS_SETS:  # sparse, and with no published parameters
-            return protocol == "default" and getattr(self.make, "accepts_sparse", False)
+            return protocol == "default" and getattr(getattr(self.make, "func", self.make), "accepts_sparse", False)
         if self.sets is not None and dataset not in self.sets:
             return False
         if protocol == "paper":
@@ -65,7 +80,9 @@ class Method:
         """The estimator to cross-validate."""
         if protocol == "paper":
             return self.make(**self.fixed[dataset])
-        return self.make() if protocol == "default" else nested(self.make(**self.given.get(dataset, {})), self.grid)
+        if protocol == "default":
+            return self.make()
+        return nested(self.make(**self.given.get(dataset, {})), self.grid, self.inner_repeats)
 
     def settings(self, dataset: str, protocol: str) -> str:
         """A short name of all parameters, by which results of other parameters are told apart."""
@@ -93,42 +110,55 @@ def _rmi() -> Method:
         {**strengths, "beta": [1.5], "margin": [0.5]},
         {**strengths, "beta": [5.0], "margin": [1.0, 2.0]},
     ]
-    # The literature's preprocessing is part of the problem: Corel and TREC9 instances have unit length.
-    given = {name: {"scaling": "unit"} for name in SETS if not name.startswith("musk")}
-    return Method("RMI-SVM", bagwise.RMISVC, _rmi_release(), grid, given)
-
-
-DENSE_SETS = ("musk1", "musk2", "elephant", "fox", "tiger")
+    return Method("RMI-SVM", bagwise.RMISVC, _rmi_release(), grid, UNIT_LENGTH, inner_repeats=3)
 
 
 def _with_defaults(
-    name: str, make: Callable[..., Any], grid: Any = None, sets: tuple[str, ...] = DENSE_SETS, **sparse: Any
+    name: str,
+    make: Callable[..., Any],
+    grid: Any = None,
+    given: dict[str, dict[str, Any]] | None = None,
+    sets: tuple[str, ...] = DENSE_SETS,
+    needs: str | None = None,
+    **sparse: Any,
 ) -> Method:
     """A method whose fixed parameters are its defaults; ``sparse`` are those that differ on TREC9."""
     fixed = {dataset: sparse if dataset in TREC9 else {} for dataset in sets}
-    return Method(name, make, fixed, grid, {dataset: sparse for dataset in TREC9}, sets)
+    return Method(name, make, fixed, grid, {**dict.fromkeys(TREC9, sparse), **(given or {})}, sets=sets, needs=needs)
 
 
 def _everything() -> list[Method]:
-    strengths = {"C": [0.1, 1.0, 10.0, 100.0]}
+    set_kernel = {"normalization": ["average", "feature"], "gamma_factor": [1.0, 4.0], "C": [10.0, 100.0]}
+    codes = {"n_components": [1, 2], **STRENGTHS}
+    bare, standard = {**MUSK_AS_MEASURED, **UNIT_LENGTH}, {**MUSK_STANDARD, **UNIT_LENGTH}
     return [
         _rmi(),
-        _with_defaults("mi-SVM", bagwise.MiSVC, strengths, SETS),
-        _with_defaults("MI-SVM", bagwise.MISVC, strengths, SETS),
+        _with_defaults("mi-SVM", bagwise.MiSVC, {"init": ["bags", "witnesses"], **STRENGTHS}, sets=SETS),
+        _with_defaults("MI-SVM", bagwise.MISVC, STRENGTHS, sets=SETS),
+        _with_defaults(
+            "mi-SVM (RBF)", partial(bagwise.MiSVC, kernel="rbf"), {"init": ["bags", "witnesses"], "C": [1.0, 10.0]}
+        ),
+        _with_defaults("MI-SVM (RBF)", partial(bagwise.MISVC, kernel="rbf"), {"C": [1.0, 10.0]}),
         _with_defaults("EM-DD", bagwise.EMDD, sets=SETS, scaling="unit"),
         _with_defaults("DD", bagwise.DiverseDensity),
-        _with_defaults("MILES", bagwise.MILES, strengths),
-        _with_defaults("MI-Kernel", bagwise.MIKernelSVC, strengths),
-        _with_defaults("miGraph", bagwise.MiGraphSVC, strengths),
-        _with_defaults("MIGraph", bagwise.MIGraphSVC, strengths),
-        _with_defaults("PPMM", bagwise.PPMMKernelSVC, strengths),
-        _with_defaults("miFV", bagwise.MiFV, strengths),
-        _with_defaults("miVLAD", bagwise.MiVLAD, strengths),
-        _with_defaults("Citation-kNN", bagwise.CitationKNN),
+        _with_defaults("MILES", bagwise.MILES, STRENGTHS),
+        _with_defaults("MI-Kernel", bagwise.MIKernelSVC, set_kernel, bare),
+        _with_defaults("miGraph", bagwise.MiGraphSVC, set_kernel, bare),
+        _with_defaults("MIGraph", bagwise.MIGraphSVC, {"gamma_factor": [1.0, 4.0], "C": [10.0, 100.0]}, standard),
+        _with_defaults("PPMM", bagwise.PPMMKernelSVC),
+        _with_defaults("miFV", bagwise.MiFV, codes, standard),
+        _with_defaults("miVLAD", bagwise.MiVLAD, codes, standard),
+        _with_defaults(
+            "Citation-kNN", bagwise.CitationKNN, {"metric": ["modified", "minimal"], "n_references": [1, 2, 3]}
+        ),
         _with_defaults("APR", bagwise.APR),
         _with_defaults("MILBoost", bagwise.MILBoost),
         _with_defaults("MIForests", bagwise.MIForest),
         _with_defaults("SIL", bagwise.SingleInstance, sets=SETS),
+        _with_defaults("mi-Net", MiNet, needs="torch"),
+        _with_defaults("MI-Net", MINet, needs="torch"),
+        _with_defaults("Attention", AttentionMIL, needs="torch"),
+        _with_defaults("RMI-Net", RMINet, needs="torch"),
     ]
 
 
