@@ -217,11 +217,10 @@ def drawn():
 @pytest.mark.parametrize("kind", ["network", "gradient"])
 def test_drawn_objects_are_proposed_first(kind, drawn):
     image, truth = drawn
-    boxes, scores = edge_boxes(image, edge_detector(kind))
-    assert boxes.dtype == scores.dtype == np.float32
-    assert len(boxes) == len(scores) <= 400
-    assert (np.diff(scores) <= 0).all()
-    assert (scores > 0).all()
+    boxes, objectness = edge_boxes(image, edge_detector(kind))
+    assert boxes.dtype == objectness.dtype == np.float32
+    assert len(boxes) == len(objectness) <= 400
+    assert (objectness > 0).all()
     assert (boxes[:, :2] >= 0).all()
     assert (boxes[:, 2:] <= (320, 240)).all()
     assert (boxes[:, 2:] > boxes[:, :2]).all()
@@ -230,11 +229,28 @@ def test_drawn_objects_are_proposed_first(kind, drawn):
 
 def test_bounds_are_kept(drawn):
     detector = edge_detector("gradient")
-    boxes, scores = edge_boxes(drawn[0], detector, max_boxes=7, min_score=0.02)
+    boxes, objectness = edge_boxes(drawn[0], detector, max_boxes=7, min_score=0.02)
     assert len(boxes) <= 7
-    assert scores.min() > 0.02
+    assert objectness.min() >= 0.02
     between = overlaps(boxes, boxes) - np.eye(len(boxes))
     assert between.max() <= 0.55 + 1e-6
+
+
+def test_objectness_is_the_score_by_the_edges_as_they_are(lines):
+    thin, normals = lines
+    contours = edgegroups.find_contours(thin, normals, edgeboxes.MIN_STRENGTH)
+    boxes, objectness = edgeboxes.search_boxes(thin, normals, alpha=0.65, beta=0.55, min_score=0.01, max_boxes=30)
+    expected = np.array([plain_score(box, thin, contours) for box in boxes])
+    np.testing.assert_allclose(objectness, np.maximum(expected, 0.01), atol=1e-6)
+    assert objectness.argmax() < 5
+
+
+def test_edges_too_faint_for_any_but_the_search(lines):
+    thin, normals = lines
+    faint = np.where(thin > 0, 0.06, 0).astype(np.float32)
+    boxes, objectness = edgeboxes.search_boxes(faint, normals, alpha=0.65, beta=0.55, min_score=0.001, max_boxes=30)
+    assert len(boxes) > 0
+    np.testing.assert_array_equal(objectness, np.float32(0.001))
 
 
 def test_threads_agree(drawn):

@@ -14,8 +14,9 @@ from bagwise.compiled import loop
 
 from .edgegroups import MIN_AFFINITY, Contours, find_contours
 
-# Strengths are raised to this power: a probability of one in ten still marks many an object's outline, and small
-# objects have no other.
+# In the search, strengths are raised to this power: a probability of one in ten still marks many an object's outline,
+# and small objects have no other. How likely a box is to hold an object is then judged by the strengths as they are:
+# strong edges are more often outlines, weak ones more often texture.
 POWER = 0.75
 # Edges weaker than this, after that, are not looked at.
 MIN_STRENGTH = 0.1
@@ -66,10 +67,11 @@ def search_boxes(
     Returns
     -------
     boxes : int32 array (n, 4)
-    scores : float32 array (n,)
-        Falling.
+        By falling score of the search, in which strengths are raised to `POWER`.
+    objectness : float32 array (n,)
+        Score of the boxes by the edges as they are, at least ``min_score``.
     """
-    thin = thin ** np.float32(POWER)
+    plain, thin = thin, thin ** np.float32(POWER)
     contours = find_contours(thin, normals, MIN_STRENGTH)
     if len(contours.strength) == 0:
         return np.empty((0, 4), np.int32), np.empty(0, np.float32)
@@ -84,8 +86,10 @@ def search_boxes(
     boxes, scores = sharpen(windows[order], scores[order], index, contours, step, SAME, 3 * max_boxes)
     order = np.argsort(-scores, kind="stable")
     boxes, scores = boxes[order], scores[order]
-    kept = drop_overlapping(boxes, beta, max_boxes)
-    return boxes[kept], scores[kept].astype(np.float32)
+    boxes = boxes[drop_overlapping(boxes, beta, max_boxes)]
+    contours = find_contours(plain, normals, MIN_STRENGTH)
+    objectness = score_windows(boxes, build_index(plain, contours), contours, 0.0)
+    return boxes, np.maximum(objectness, min_score).astype(np.float32)
 
 
 @lru_cache(maxsize=32)

@@ -42,9 +42,9 @@ def edge_boxes(
     Returns
     -------
     boxes : float32 array (n, 4)
-        ``x1, y1, x2, y2``, zero-based, exclusive at the end, by falling score; n is at most ``max_boxes``.
+        ``x1, y1, x2, y2``, zero-based, exclusive at the end, best found first; n is at most ``max_boxes``.
         A photograph without edges gives one box: the whole of it.
-    scores : float32 array (n,)
+    objectness : float32 array (n,)
         Above zero; the whole-image box of a photograph without edges has ``min_score``.
     """
     height, width = image.shape[:2]
@@ -64,10 +64,10 @@ def edge_boxes(
 
     edges = detector(image)
     normals = edge_normals(edges)
-    found, scores = search_boxes(
+    found, objectness = search_boxes(
         thin_edges(edges, normals), normals, alpha=alpha, beta=beta, min_score=min_score, max_boxes=max_boxes
     )
     if len(found) == 0:
         return nothing_found
     stretch = np.array([width / small_width, height / small_height] * 2)
-    return (found * stretch).astype(np.float32), scores
+    return (found * stretch).astype(np.float32), objectness

@@ -6,6 +6,7 @@ import { Candidates } from "./candidates.js";
 import { setUpDialogs, showHelp, toast } from "./dialogs.js";
 import { setUpKeys } from "./keys.js";
 import { VirtualList } from "./list.js";
+import { Presses } from "./presses.js";
 import { Stage } from "./stage.js";
 import { ACCEPTED, OPEN, REJECTED, STATUS, Store } from "./store.js";
 import * as view from "./view.js";
@@ -20,6 +21,7 @@ const otherTabs = new BroadcastChannel("bagwise-review");
 let current; // the item shown
 let detail; // its boxes and candidates; undefined until they are here
 let seen = []; // the model's boxes that were on screen for this item
+let showing = 0; // counts the calls of show(), so that a late one notices that it has been overtaken
 let decidedHere = 0;
 
 const stage = new Stage({
@@ -27,8 +29,12 @@ const stage = new Stage({
   onEdit: (boxes) => edit(boxes),
   onSelect: (index) => { $("remove").disabled = index < 0; },
 });
-const candidates = new Candidates($("candidates"), $("picture"), (index) => { takeCandidate(index); focusStage(); });
-const list = new VirtualList($("list"), store, (id) => { toggleList(false); show(id); focusStage(); });
+const candidates = new Candidates($("candidates"), $("picture"), (index) => { act.candidate(index); focusStage(); });
+const list = new VirtualList($("list"), store, (id) => { toggleList(false); presses.inTurn(() => show(id)); focusStage(); });
+/** Nothing is decided about an image that is not on screen yet. */
+const presses = new Presses(() => stage.ready, (count) => {
+  toast(`The image is not on screen yet, so ${count === 1 ? "a key press was" : `${count} key presses were`} not taken: press again when it is.`, "bad");
+});
 const outbox = new Outbox({
   onDone: (change, result) => {
     if (!store.items.length) return; // left over from before a reload; the index will tell
@@ -51,7 +57,7 @@ const describe = (item) => view.describe(store, item, detail?.item === item.id ?
 const showProgress = () => view.showProgress(store, decidedHere);
 
 async function show(id) {
-  const item = store.items[id];
+  const item = store.items[id], turn = ++showing;
   current = id;
   detail = undefined;
   $("stage").setAttribute("aria-busy", true);
@@ -67,16 +73,18 @@ async function show(id) {
     got = await store.detail(id);
   } catch (error) {
     if (error instanceof Refused) toast(error.message, "bad");
-    else setTimeout(() => current === id && !detail && show(id), 1000); // the server is away: try again
+    else setTimeout(() => turn === showing && show(id), 1000); // the server is away: try again
     return;
   }
-  if (current !== id) return;
+  if (turn !== showing) return;
   showDetail(got);
   await loaded;
-  if (current !== id) return;
+  if (turn !== showing) return;
+  stage.ready = true;
   $("stage").setAttribute("aria-busy", false);
-  candidates.show(detail.candidates, item.width);
-  candidates.mark(stage.boxes);
+  showCandidates();
+  presses.release();
+  if (turn !== showing) return; // a press that waited has moved on
   sessionStorage.setItem("bagwise-current", `${item.file}\n${store.className(item)}`);
   lookAhead(id);
 }
@@ -88,6 +96,11 @@ function showDetail(got) {
   stage.setBoxes(got.boxes);
   candidates.mark(got.boxes);
   describe(store.items[got.item]);
+}
+
+function showCandidates() {
+  candidates.show(detail.candidates, store.items[current].width);
+  candidates.mark(stage.boxes);
 }
 
 function noteSeen(box) {
@@ -119,15 +132,16 @@ function change(action, boxes, status) {
   const item = store.items[current];
   // Boxes that the model showed and that are not among the kept ones have been passed over.
   const rejected = action === "reopen" ? [] : seen.filter((box) => boxes.every((kept) => overlap(kept, box) < SAME_OBJECT));
-  if (item.status !== OPEN && item.status === status && sameAll(boxes, detail.boxes)) return; // already decided so
+  const was = STATUS[detail.status];
+  if (was !== OPEN && was === status && sameAll(boxes, detail.boxes)) return; // already decided so
   outbox.add({
     item: current,
     path: `/api/items/${current}/decision`,
-    body: { action, boxes: action === "reopen" ? null : boxes, rejected, version: item.version },
+    // The version is that of what is on screen: what the person has not seen yet must not be overwritten.
+    body: { action, boxes: action === "reopen" ? null : boxes, rejected, version: detail.version },
   });
-  if (item.status === OPEN && status !== OPEN) decidedHere++;
-  item.version++;
-  Object.assign(item, { status, edited: action !== "reopen", box: boxes[0] || null });
+  if (was === OPEN && status !== OPEN) decidedHere++;
+  Object.assign(item, { version: detail.version + 1, status, edited: action !== "reopen", box: boxes[0] || null });
   detail = { ...detail, boxes, rejected, status: Object.keys(STATUS)[status], version: item.version };
   store.setDetail({ ...detail, row: undefined });
   list.refresh();
@@ -135,18 +149,13 @@ function change(action, boxes, status) {
 }
 
 function edit(boxes) {
-  if (!detail) return;
-  const was = store.items[current].status;
-  change("edit", boxes.map((box) => [...box]), was === ACCEPTED && boxes.length ? ACCEPTED : OPEN);
+  const accepted = detail.status === "accepted" && boxes.length;
+  change("edit", boxes.map((box) => [...box]), accepted ? ACCEPTED : OPEN);
   candidates.mark(boxes);
   describe(store.items[current]);
 }
 
-/** Nothing is decided about an image that is not on screen yet. */
-const canDecide = () => current !== undefined && detail !== undefined && stage.ready;
-
 function decide(action) {
-  if (!canDecide()) return;
   stage.cancel();
   const boxes = action === "accept" ? stage.boxes.map((box) => [...box]) : [];
   const position = store.position(current);
@@ -160,7 +169,7 @@ function decide(action) {
 }
 
 function takeCandidate(index) {
-  if (!canDecide() || index >= detail.candidates.length) return;
+  if (index >= detail.candidates.length) return;
   const box = detail.candidates[index], boxes = stage.boxes.map((other) => [...other]);
   const at = Math.max(0, stage.target);
   if (boxes.some((other) => same(other, box))) return;
@@ -171,7 +180,7 @@ function takeCandidate(index) {
 }
 
 function nextCandidate(step) {
-  if (!canDecide() || !detail.candidates.length) return;
+  if (!detail.candidates.length) return;
   const count = detail.candidates.length;
   const shown = stage.boxes[Math.max(0, stage.target)];
   let index = shown ? detail.candidates.findIndex((box) => same(box, shown)) : -1;
@@ -183,7 +192,7 @@ function nextCandidate(step) {
 }
 
 function reopen() {
-  if (!canDecide() || (store.items[current].status === OPEN && !store.items[current].edited)) return;
+  if (detail.status === "open" && !store.items[current].edited) return;
   change("reopen", detail.objects.map((box) => [...box]), OPEN);
   showDetail(detail);
 }
@@ -192,11 +201,12 @@ function afterUndo(result) {
   if (result.item === null) return toast("There is nothing to undo in this window.");
   adopt(result);
   otherTabs.postMessage("changed");
-  if (result.item !== current) show(result.item);
+  if (result.item !== current) presses.inTurn(() => show(result.item));
 }
 
 /** Take the server's word on an item; on the shown one it replaces what is on screen only when it is news. */
 function adopt(fresh, force = false) {
+  if (force) stage.cancel();
   const stale = detail && (fresh.version !== detail.version || force || !sameAll(fresh.boxes, stage.boxes));
   store.setDetail(fresh);
   if (fresh.item === current && detail && stale && !stage.drag) showDetail(fresh);
@@ -220,27 +230,41 @@ async function poll() {
   poll.timer = setTimeout(poll, document.hidden ? 5 * POLL_EVERY : POLL_EVERY);
 }
 
-function hear(news) {
+async function hear(news) {
   showRefit(news.refit);
   if (news.generation !== store.generation) return reload();
-  store.seq = news.seq;
   // Our own changes are known, and one that is still on its way will meet its conflict.
   const changed = news.items.filter(([id, row]) => !outbox.has(id) && row[4] > store.items[id].version);
+  const shown = changed.some(([id]) => id === current);
+  if (shown && !stage.drag) await renew();
+  if (shown && stage.drag) return; // asked again in a second; what is drawn until then will meet its conflict
+  store.seq = news.seq;
   if (!changed.length) return;
   for (const [id, row] of changed) {
+    if (row[4] <= store.items[id].version) continue; // renewed
     store.readRow(store.items[id], row);
     store.details.delete(id);
   }
   list.refresh();
   showProgress();
-  if (changed.some(([id]) => id === current)) show(current);
 }
 
 async function reload() {
   await store.load();
   decidedHere = 0;
   arrange(false);
-  if (current !== undefined && !outbox.has(current)) show(current);
+  if (current !== undefined && !outbox.has(current)) await renew();
+}
+
+/** Ask again about the shown item. What is on screen stays, and can be decided about, until the answer is here. */
+async function renew() {
+  const id = current, before = detail;
+  store.details.delete(id);
+  if (!before) return show(id);
+  const fresh = await store.detail(id);
+  if (detail !== before || stage.drag) return; // decided or moved on meanwhile
+  adopt(fresh);
+  showCandidates();
 }
 
 async function refit() {
@@ -286,25 +310,25 @@ function focusStage() {
 }
 
 const act = {
-  accept: () => decide("accept"),
-  reject: () => decide("reject"),
-  candidate: takeCandidate,
-  nextCandidate,
-  undo: () => { if (!stage.cancel()) outbox.add({ path: "/api/undo", body: {} }); },
-  reopen,
-  move,
-  jump: (position) => store.order.length && show(store.order.at(position)),
-  nextOpen: () => {
+  accept: () => presses.onImage(() => decide("accept")),
+  reject: () => presses.onImage(() => decide("reject")),
+  candidate: (index) => presses.onImage(() => takeCandidate(index)),
+  nextCandidate: (step) => presses.onImage(() => nextCandidate(step)),
+  undo: () => presses.inTurn(() => stage.cancel() || outbox.add({ path: "/api/undo", body: {} })),
+  reopen: () => presses.onImage(reopen),
+  move: (step) => presses.inTurn(() => move(step)),
+  jump: (position) => presses.inTurn(() => store.order.length && show(store.order.at(position))),
+  nextOpen: () => presses.inTurn(() => {
     const next = store.nextOpen(store.position(current));
     if (next !== undefined) show(next);
-  },
+  }),
   toggleDraw: () => {
     stage.setDrawing(!stage.drawing);
     $("draw").setAttribute("aria-pressed", stage.drawing);
   },
-  selectNext: () => stage.boxes.length && stage.select((stage.selected + 1) % stage.boxes.length),
-  remove: () => canDecide() && stage.removeSelected(),
-  nudge: (dx, dy, resize) => canDecide() && stage.nudge(dx, dy, resize),
+  selectNext: () => presses.onImage(() => stage.boxes.length && stage.select((stage.selected + 1) % stage.boxes.length)),
+  remove: () => presses.onImage(() => stage.removeSelected()),
+  nudge: (dx, dy, resize) => presses.onImage(() => stage.nudge(dx, dy, resize)),
   escape: () => {
     if (stage.cancel()) return;
     if (stage.drawing) act.toggleDraw();
@@ -322,15 +346,15 @@ function setUpButtons() {
   const button = (id, action) => $(id).addEventListener("click", () => { action(); focusStage(); });
   button("accept", act.accept);
   button("reject", act.reject);
-  button("candidate", () => nextCandidate(1));
+  button("candidate", () => act.nextCandidate(1));
   button("draw", act.toggleDraw);
   button("remove", act.remove);
-  button("previous", () => move(-1));
-  button("next", () => move(1));
+  button("previous", () => act.move(-1));
+  button("next", () => act.move(1));
   button("undo", act.undo);
   button("refit", refit);
-  for (const id of ["class-filter", "show-filter", "order"]) $(id).addEventListener("change", () => arrange());
-  $("search").addEventListener("input", () => arrange());
+  for (const id of ["class-filter", "show-filter", "order"]) $(id).addEventListener("change", () => presses.inTurn(arrange));
+  $("search").addEventListener("input", () => presses.inTurn(arrange));
   $("toggle-list").addEventListener("click", () => toggleList());
 }
 

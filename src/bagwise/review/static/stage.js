@@ -13,7 +13,8 @@ export class Stage {
     this.boxes = [];
     this.selected = -1;
     this.drawing = false;
-    this.ready = false;
+    this.ready = false; // for hands; the page says so when image and boxes are there
+    this.shown = 0; // counts the calls of show(), so that a late one notices that it has been overtaken
     this.size = [1, 1];
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
     this.pointers = new Map();
@@ -31,6 +32,7 @@ export class Stage {
 
   /** Show an image; resolves when it is on screen, or when it is certain that it cannot be. */
   async show(source, width, height, description) {
+    const turn = ++this.shown;
     this.ready = false;
     this.size = [width, height];
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
@@ -45,13 +47,14 @@ export class Stage {
     try {
       await this.picture.decode();
     } catch {
-      if (this.picture.getAttribute("src") !== source) return; // moved on meanwhile
-      this.message.textContent = await why(source);
+      if (turn !== this.shown) return;
+      const reason = await why(source);
+      if (turn !== this.shown) return;
+      this.message.textContent = reason;
       this.message.hidden = false;
     }
-    if (this.picture.getAttribute("src") !== source) return;
+    if (turn !== this.shown) return;
     this.picture.classList.remove("loading");
-    this.ready = true;
   }
 
   setBoxes(boxes, selected = boxes.length === 1 ? 0 : -1) {
