@@ -60,6 +60,29 @@ def test_from_run_to_report_and_tables(call, run, tmp_path):
     assert (tmp_path / "tables.md").read_text().strip() == said.strip()
 
 
+def test_evaluate_prints_what_it_keeps_as_json(call, run, tmp_path):
+    said = call("evaluate", run.path, "--truth", tmp_path / "images" / "truth.json", "--json").stdout
+    figures = json.loads(said)
+    assert figures == json.loads((run.path / "evaluation.json").read_text(encoding="utf-8"))
+    assert figures["corloc"]["per-class"]["mean"]["of"] == 10
+
+
+def test_check_prints_every_detail_as_json(call, tmp_path):
+    root = tmp_path / "photos"
+    for label in ("cat", "dog"):
+        (root / label).mkdir(parents=True)
+        for number in range(7):
+            (root / label / f"{number} öde.jpg").write_bytes(b"")
+    result = call("check", root, "--json")
+    assert result.exit_code == 1, "something is wrong"
+    document = json.loads(result.stdout)
+    assert (document["kind"], document["images"], document["classes"]) == ("folders", 14, ["cat", "dog"])
+    (unreadable,) = [finding for finding in document["findings"] if "cannot be read" in finding["sentence"]]
+    assert unreadable["severity"] == "wrong"
+    assert len(unreadable["details"]) == 14, "the text shows five, a script wants all"
+    assert unreadable["details"][0].startswith("cat/0 öde.jpg: ")
+
+
 @pytest.mark.parametrize("format", ["coco", "voc", "yolo", "labelstudio"])
 def test_export(call, run, tmp_path, format):
     said = call("export", run.path, "--format", format, "-o", tmp_path / format).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -21,6 +22,7 @@ Labels = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(help="A table (.csv) of images and labels, or a COCO file."),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON, for scripts.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
 
 
@@ -39,20 +41,24 @@ def check(
     images: Annotated[Path, typer.Argument(help="A folder per class, or a VOC or COCO folder.")],
     labels: Labels = None,
     split: Split = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say before the long run what is wrong or doubtful about the images.
 
     Unreadable files, classes too small, nearly equal images, labels that look wrong, and, where there are boxes,
     how many objects the proposals reach. The exit code is 1 when something is wrong.
 
-    Example: `bagwise check photos`
+    Examples: `bagwise check photos` · `bagwise check VOC2007 --split train` · `bagwise check photos --json > check.json`
     """
-    from bagwise.discovery.check import check_images, told
+    from bagwise.discovery.check import as_document, check_images, told
     from bagwise.discovery.sources import read_source
 
     source = read_source(images, labels, split)
     findings = check_images(source)
-    typer.echo(told(source, findings))
+    if as_json:
+        typer.echo(json.dumps(as_document(source, findings), indent=1, ensure_ascii=False))
+    else:
+        typer.echo(told(source, findings))
     if any(finding.severity == "wrong" for finding in findings):
         raise typer.Exit(1)
 
@@ -69,13 +75,15 @@ def evaluate(
         Optional[list[Path]],  # noqa: UP045
         typer.Option(help="Another run on the same images, for the detection rates; repeat for several."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Measure how good the boxes of a run are.
 
     CorLoc by the paper's and by the any-class definition with intervals, detection rates by number of boxes, and how
     far the confidence can be trusted. The figures are kept in RUN/evaluation.json, for the report.
 
-    Example: `bagwise evaluate run --truth VOC2007 --split train`
+    Examples: `bagwise evaluate run --truth VOC2007 --split train` ·
+    `bagwise evaluate run --truth instances.json --against run-misvm --json`
     """
     from bagwise.discovery.runfolder import RunFolder
     from bagwise.discovery.sources import read_source
@@ -86,7 +94,7 @@ def evaluate(
     others = [RunFolder(path) for path in against or []]
     figures = evaluate_run(folder, source, name=protocol, lists=lists, against=others)
     path, _ = keep_evaluation(folder, figures, truth_of(folder, source))
-    typer.echo(f"{summary(figures)}\nkept in {path}")
+    typer.echo(path.read_text(encoding="utf-8") if as_json else f"{summary(figures)}\nkept in {path}")
 
 
 def report(

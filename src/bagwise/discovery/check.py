@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -198,6 +199,18 @@ def _proposals(images: ImageSet, seen: _Seen, detector: EdgeDetector | None, sam
 
 def _images(count: int, one: str = "image", many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def as_document(images: ImageSet, findings: list[Finding]) -> dict[str, Any]:
+    """The findings with all their details, ready for JSON."""
+    return {
+        "format": 1,
+        "root": str(images.root),
+        "kind": images.kind,
+        "images": len(images),
+        "classes": list(images.classes),
+        "findings": [asdict(finding) for finding in findings],
+    }
 
 
 def told(images: ImageSet, findings: list[Finding], details: int = 5) -> str:
