@@ -63,6 +63,19 @@ def open_cluster(
         yield Cluster(client, say)
 
 
+def scratch_folder() -> str | None:
+    """On a worker its own folder for files of the moment, else None (where all temporary files go).
+
+    Dask takes the folder away when the worker ends; that of a worker which was killed goes when the next one starts
+    beside it.
+    """
+    distributed = require("distributed", extra="cluster")
+    try:
+        return distributed.get_worker().local_directory
+    except ValueError:  # not on a worker
+        return None
+
+
 class Cluster:
     """A connection to a Dask scheduler; see `open_cluster`."""
 

@@ -14,11 +14,12 @@ pytest.importorskip("PIL")
 pytest.importorskip("cv2")
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.cluster.conftest import wait_until
+from tests.cluster.conftest import Processes, wait_until
 from tests.faults.small import make_photographs, results
 
 from bagwise.cluster import open_cluster
 from bagwise.discovery import pipeline, scaleout
+from bagwise.discovery.remote import RemoteStore, place_of
 from bagwise.discovery.store import FeatureStore
 
 
@@ -153,6 +154,59 @@ def test_shards_in_s3(processes, photographs, expected, tmp_path):
     assert results(tmp_path / "run") == expected
     system.invalidate_cache()
     assert {name: system.info(name)["LastModified"] for name in system.find("features/run")} == before
+
+
+def test_paths_reach_workers_in_full(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert place_of("features") == place_of(f"file://{tmp_path}/features") == str(tmp_path.resolve() / "features")
+    assert place_of("s3://bucket/features") == "s3://bucket/features"
+
+
+def test_a_file_url_is_a_folder(processes, photographs, expected, tmp_path):
+    discover_on(processes, photographs, tmp_path / "run", store_at=f"file://{tmp_path}/all features")
+    assert results(tmp_path / "run") == expected
+    assert_each_photograph_once(tmp_path / "all features")
+
+
+def test_a_mirror_goes_with_its_store(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    FeatureStore(tmp_path / "features", {})
+    store = RemoteStore.for_now(f"file://{tmp_path}/features", tmp_path / "scratch")
+    assert [path.name for path in store.path.iterdir()] == ["manifest.json"]
+    assert store.path.parent == tmp_path / "scratch"
+    del store
+    assert not list((tmp_path / "scratch").iterdir())
+    with pytest.raises(ValueError, match="no manifest"):
+        RemoteStore.for_now(f"file://{tmp_path}/nothing", tmp_path / "scratch")
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_workers_leave_nothing_behind(s3, photographs, expected, tmp_path):
+    """Neither those that are told to end nor those that are killed, once another one starts in their place."""
+    import s3fs
+
+    places = [tmp_path / "workers", tmp_path / "temporary"]
+    for place in places:
+        place.mkdir()
+    own = Processes(places[0], {**s3, "TMPDIR": str(places[1])}, lost_after="120s")
+
+    def mirrors():
+        return [path for place in places for path in place.rglob("bagwise-store-*")]
+
+    try:
+        own.start_scheduler()
+        told, killed = own.start_worker(), own.start_worker()
+        s3fs.S3FileSystem().mkdir("tidy")
+        discover_on(own, photographs, tmp_path / "run", store_at="s3://tidy/run")
+        assert results(tmp_path / "run") == expected
+        assert 1 <= len(mirrors()) <= 2  # one a worker, while it may need it
+        killed.kill()
+        told.terminate()
+        assert told.wait(60) == 0
+        own.start_worker()
+        wait_until(lambda: not mirrors(), "the end of the mirrors")
+    finally:
+        own.stop()
 
 
 def test_two_workers_publish_one_shard(tmp_path):

@@ -13,6 +13,7 @@ import random
 import resource
 import signal
 import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -63,9 +64,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--atheris", metavar="READER", help="let atheris lead one reader, for this number of cases")
     arguments = parser.parse_args()
-    if arguments.atheris:
-        lead(arguments.atheris, arguments.cases, arguments.seed)
-        return
+    # A process that is killed, or that libFuzzer ends, leaves its files behind: this one takes them away with its room.
+    with tempfile.TemporaryDirectory(prefix="bagwise-fuzz-") as room:
+        os.environ["TMPDIR"] = room
+        if arguments.atheris:
+            led = get_context("spawn").Process(target=lead, args=(arguments.atheris, arguments.cases, arguments.seed))
+            led.start()
+            led.join()
+            failed = led.exitcode != 0
+        else:
+            failed = try_readers(arguments) > 0
+    sys.exit(1 if failed else 0)
+
+
+def try_readers(arguments: argparse.Namespace) -> int:
+    """Feed the chosen readers, each in a process of its own; give the number of those that failed."""
     from tests.fuzz.targets import TARGETS  # not before atheris had a chance to instrument what it imports
 
     names = [target.__name__ for target in TARGETS]
@@ -87,7 +100,7 @@ def main() -> None:
             if arguments.output:
                 arguments.output.parent.mkdir(parents=True, exist_ok=True)
                 arguments.output.write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
-    sys.exit(1 if report["failures"] else 0)
+    return report["failures"]
 
 
 def lead(name: str, cases: int, seed: int) -> None:

@@ -26,6 +26,7 @@ from .extraction import Extractor
 from .imageset import ImageSet, Problem
 from .learning import OBJECTNESS_ALONE, ClassModel, Objectness, check_method, learn_class
 from .localize import Answer, files_with, localize, rivals_of
+from .remote import place_of
 from .runfolder import RunFolder, safe_name
 from .settings import Settings, default_jobs
 from .snapshots import STEPS, snapshots_of_class
@@ -118,7 +119,7 @@ def _discover(
     store_at: str | None,
 ) -> RunFolder:
     run.note(f"{len(images)} photographs of {len(images.classes)} classes in {images.root}")
-    where, number = store_at or str((run.folder / "store").resolve()), uuid.uuid4().hex
+    where, number = place_of(store_at or run.folder / "store"), uuid.uuid4().hex
     if cluster is None:
         store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=None)
     else:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,9 +20,18 @@ from .store import FORMAT, FeatureStore
 SMALL_FILES = ("manifest.json", "reduction.npz")
 
 
-def is_url(store: str) -> bool:
+def is_url(store: str | Path) -> bool:
     """Whether a store is a URL (s3://bucket/run), as against a path."""
     return "://" in str(store)
+
+
+def place_of(store: str | Path) -> str:
+    """Where every worker finds the store: a URL as it is, a path in full.
+
+    A file:// URL is the path that it stands for, because files can be put in place whole there.
+    """
+    path = str(store).removeprefix("file://").removeprefix("local://")
+    return path if is_url(path) else str(Path(path).resolve())
 
 
 def file_system(store: str) -> tuple[Any, str]:
@@ -39,7 +51,7 @@ class RemoteStore(FeatureStore):
     Parameters
     ----------
     url : any fsspec URL
-    mirror : folder on this machine for the index and for arrays that were asked for
+    mirror : folder on this machine for the index and for arrays that were asked for; it stays
     settings : as for `FeatureStore`; a store that is not there yet is made
     """
 
@@ -56,6 +68,24 @@ class RemoteStore(FeatureStore):
         for index in self._system.glob(f"{self._root}/shard-*/index.parquet"):
             self._fetch(f"{index.split('/')[-2]}/index.parquet")
         super().__init__(self._mirror, settings)
+
+    @classmethod
+    def for_now(cls, url: str, scratch: str | Path | None = None) -> Self:
+        """Open a store with a mirror that goes when the store does, or when the process ends.
+
+        Parameters
+        ----------
+        url : any fsspec URL
+        scratch : folder for the mirror; by default that of all temporary files
+        """
+        mirror = tempfile.mkdtemp(prefix="bagwise-store-", dir=scratch)
+        try:
+            store = cls(url, mirror)
+        except BaseException:
+            shutil.rmtree(mirror, ignore_errors=True)
+            raise
+        weakref.finalize(store, shutil.rmtree, mirror, ignore_errors=True)
+        return store
 
     def _fetch(self, name: str) -> None:
         with replacing(self._mirror / name) as aside:

@@ -18,7 +18,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from bagwise.atomic import ASIDE
-from bagwise.cluster import Cluster
+from bagwise.cluster import Cluster, scratch_folder
 from bagwise.progress import track
 
 from .extraction import Extractor
@@ -94,7 +94,7 @@ def fill(
 
 def learn_reduction(task: ShardTask) -> None:
     """On a worker: learn the reduction from a sample of all photographs, and publish it."""
-    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder, threadpool_limits(1):
         extractor, store = _extractor(task.settings, task.store), _private_store(task, folder)
         extractor.fit_reduction(store, Path(task.root), task.files, [])
         publish_file(store.path / REDUCTION, task.store, REDUCTION)
@@ -102,7 +102,7 @@ def learn_reduction(task: ShardTask) -> None:
 
 def make_shard(task: ShardTask) -> list[Problem]:
     """On a worker: boxes and features of some photographs, published as one shard."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder:
         extractor, store = _extractor(task.settings, task.store), _private_store(task, folder)
         if task.settings.components:
             fetch_file(task.store, REDUCTION, store.path / REDUCTION)
@@ -192,7 +192,7 @@ def _subset(images: ImageSet, chosen: set[str]) -> ImageSet:
 
 @lru_cache(maxsize=1)
 def _opened(store: str, run: str) -> FeatureStore:
-    return RemoteStore(store, tempfile.mkdtemp(prefix="bagwise-store-")) if is_url(store) else FeatureStore(store)
+    return RemoteStore.for_now(store, scratch_folder()) if is_url(store) else FeatureStore(store)
 
 
 def publish_shard(shard: Path, store: str, name: str) -> None:
