@@ -112,6 +112,8 @@ def test_what_a_reviewer_rejected_is_not_exported(call, run, tmp_path):
     (mine,) = [item for item in document["annotations"] if item["image_id"] == 2]
     assert mine["bbox"] == [1, 2, 29, 38]
     assert mine["score"] == 1
+    said = call("export", run.path, "--checked-only", "-o", tmp_path / "checked").stdout
+    assert said.startswith("1 box in 2 images written to")
 
 
 def test_protocol_writes_labels_that_discover_reads(call, run, tmp_path):

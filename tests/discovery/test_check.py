@@ -134,9 +134,9 @@ def test_what_was_planted_is_found(folder):
     wrong, doubtful = sentences(findings, "wrong"), sentences(findings, "doubtful")
     assert "1 image cannot be read" in wrong
     assert "1 entry of the source cannot be used" in wrong
-    assert "too few images to learn from (fewer than 5) in 1 class(es)" in wrong
-    assert "few images (fewer than 20) in 2 class(es)" in doubtful
-    assert "1 group(s) of nearly equal images carry different labels" in doubtful
+    assert "too few images to learn from (fewer than 5) in 1 class" in wrong
+    assert "few images (fewer than 20) in 2 classes" in doubtful
+    assert "different labels in 1 group of nearly equal images" in doubtful
     text = told(images, findings)
     assert "cat/broken.jpg: broken.jpg is empty (zero bytes)" in text
     assert "owl: 2 images" in text
@@ -147,7 +147,7 @@ def test_what_was_planted_is_found(folder):
 def test_a_class_that_every_image_carries_cannot_be_told_from_anything(folder):
     files = [f"cat/{number}.png" for number in range(8)]
     findings = check_images(ImageSet(folder, files, [("cat",)] * 8))
-    assert "nothing to tell them from" in sentences(findings, "wrong")
+    assert "which leaves nothing to tell the label from" in sentences(findings, "wrong")
 
 
 def test_proposals_are_tried_where_there_are_boxes(folder):

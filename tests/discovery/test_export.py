@@ -322,10 +322,11 @@ def test_doubtful_boxes_and_the_images_left_without_are_left_out(run, tmp_path):
     assert 0 < len(sure) < len(LABELS)
     done = export_run(run, "yolo", tmp_path / "yolo", min_confidence=0.5)
     assert done.boxes == len(sure)
+    assert done.images == len({row["image_id"] for row in sure})
     images = [path for path in (tmp_path / "yolo" / "images").rglob("*") if path.is_file()]
     assert len(images) == len({row["image_id"] for row in sure})
-    assert "in training they would count as background" in done.notes[0]
-    with pytest.raises(ValueError, match="no image has an object of this confidence"):
+    assert "training would take them for background" in done.notes[0]
+    with pytest.raises(ValueError, match="no image has an object to write: lower --min-confidence"):
         export_run(run, "voc", tmp_path / "voc", min_confidence=1)
     assert not (tmp_path / "voc").exists()
 

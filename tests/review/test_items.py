@@ -66,13 +66,11 @@ def test_reviewed_boxes_put_the_persons_word_in_place_of_the_models(run):
     np.testing.assert_allclose(boxes["score"].to_numpy(), [0.5, 0])
 
 
-def test_what_is_undecided_keeps_the_models_boxes_unless_only_the_checked_are_wanted(run):
+def test_what_is_undecided_keeps_the_models_boxes(run):
     decisions = {
         ("a/1.jpg", "dog"): ItemState("open", ((1, 1, 5, 5),), (), 1),
         ("b/1.jpg", "cat"): ItemState("accepted", ((6, 6, 7, 7),), (), 1),
     }
     boxes = reviewed_boxes(run, decisions)
     assert sorted(zip(boxes["image_id"].to_pylist(), boxes["rank"].to_pylist())) == [(1, 0), (1, 1), (1, 2), (2, 0)]
-    checked = reviewed_boxes(run, decisions, checked_only=True)
-    assert corners(checked).tolist() == [[6, 6, 7, 7]]
     assert reviewed_boxes(run, {}).equals(run.boxes)

@@ -215,9 +215,11 @@ def test_export_writes_the_reviewed_boxes(server):
     done = server.json("POST", "/api/export", {"format": "coco", "checked_only": True})
     (document,) = (server.run.path / "exports").glob("coco-*/annotations.json")
     assert str(document.parent) == done["path"]
-    (annotation,) = json.loads(document.read_text())["annotations"]
+    written = json.loads(document.read_text())
+    (annotation,) = written["annotations"]
     assert annotation["bbox"] == [10, 10, 40, 50]
     assert annotation["image_id"] == 1
+    assert [image["id"] for image in written["images"]] == [1, 2]
     everything = server.json("POST", "/api/export", {"format": "yolo", "checked_only": False})
     assert everything["boxes"] == 5, "one accepted, one rejected, four still the model's"
     status, _, body = server.request("POST", "/api/export", {"format": "../../x"})

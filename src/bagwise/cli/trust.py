@@ -48,7 +48,7 @@ def check(
     Unreadable files, classes too small, nearly equal images, labels that look wrong, and, where there are boxes,
     how many objects the proposals reach. The exit code is 1 when something is wrong.
 
-    Examples: `bagwise check photos` · `bagwise check VOC2007 --split train` · `bagwise check photos --json > check.json`
+    Examples: `bagwise check photos` · `bagwise check VOC2007 --split train` · `bagwise check photos --json > found.json`
     """
     from bagwise.discovery.check import as_document, check_images, told
     from bagwise.discovery.sources import read_source
@@ -119,20 +119,31 @@ def export(
     output: Output,
     format: Annotated[str, typer.Option("-f", "--format", help="coco, voc, yolo or labelstudio.")] = "coco",
     min_confidence: Annotated[float, typer.Option(help="Leave out objects with less confidence.", min=0, max=1)] = 0.0,
+    checked_only: Annotated[
+        bool, typer.Option("--checked-only", help="Leave out images that were not checked on the review page.")
+    ] = False,
 ) -> None:
     """Write the boxes of a run for other tools; what was decided on the review page counts.
 
-    Example: `bagwise export run --format yolo -o dataset`
+    Examples: `bagwise export run --format yolo -o dataset` ·
+    `bagwise export run --format coco --checked-only -o checked`
     """
-    from bagwise.discovery.export import export_run
     from bagwise.discovery.runfolder import RunFolder
+    from bagwise.discovery.words import counted
     from bagwise.review.decisions import read_decisions
-    from bagwise.review.items import reviewed_boxes
+    from bagwise.review.export import export_reviewed
 
     folder = RunFolder(run)
-    boxes = reviewed_boxes(folder, read_decisions(folder.path))
-    done = export_run(folder, format, output, boxes=boxes, min_confidence=min_confidence)
-    typer.echo("\n".join([f"{done.boxes:,} boxes in {done.images:,} images written to {done.path}", *done.notes]))
+    done = export_reviewed(
+        folder,
+        read_decisions(folder.path),
+        format,
+        output,
+        checked_only=checked_only,
+        min_confidence=min_confidence,
+    )
+    what = f"{counted(done.boxes, 'box', 'boxes')} in {counted(done.images, 'image')}"
+    typer.echo("\n".join([f"{what} written to {done.path}", *done.notes]))
 
 
 def protocol(

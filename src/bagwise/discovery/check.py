@@ -16,6 +16,7 @@ from bagwise.discovery.images import ImageError, read_image
 from bagwise.discovery.imageset import ImageSet
 from bagwise.discovery.labelnoise import WholePicture, doubtful_labels
 from bagwise.discovery.proposals import edge_boxes
+from bagwise.discovery.words import counted
 from bagwise.progress import track
 
 TOO_FEW = 5  # photographs of a class: below, nothing can be learned
@@ -110,10 +111,12 @@ def _read_all(images: ImageSet, look: WholePicture) -> _Seen:
 
 def _unusable(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
     if seen.unreadable:
-        yield Finding("wrong", f"{_images(len(seen.unreadable))} cannot be read and will be left out", seen.unreadable)
+        yield Finding(
+            "wrong", f"{counted(len(seen.unreadable), 'image')} cannot be read and will be left out", seen.unreadable
+        )
     if images.problems:
         told = [f"{problem.file}: {problem.reason}" for problem in images.problems]
-        yield Finding("wrong", f"{_images(len(told), 'entry', 'entries')} of the source cannot be used", told)
+        yield Finding("wrong", f"{counted(len(told), 'entry', 'entries')} of the source cannot be used", told)
 
 
 def _small_classes(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
@@ -122,17 +125,26 @@ def _small_classes(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
         for label in images.labels[row]:
             counts[label] += 1
     without = {label: count for label, count in counts.items() if count == len(seen.rows)}
-    told = {label: f"{label}: {_images(count)}" for label, count in counts.items()}
+    told = {label: f"{label}: {counted(count, 'image')}" for label, count in counts.items()}
     if without and seen.rows:
         names = [told[label] for label in without]
-        sentence = f"every image carries the label of {len(names)} class(es), so there is nothing to tell them from; "
-        yield Finding("wrong", sentence + "add images without it (other classes will do)", names)
+        classes = counted(len(names), "class", "classes")
+        sentence = f"every image carries the label of {classes}, which leaves nothing to tell the label from"
+        yield Finding("wrong", f"{sentence}; add images without it (other classes will do)", names)
     tiny = [told[label] for label, count in counts.items() if count < TOO_FEW]
     small = [told[label] for label, count in counts.items() if TOO_FEW <= count < FEW]
     if tiny:
-        yield Finding("wrong", f"too few images to learn from (fewer than {TOO_FEW}) in {len(tiny)} class(es)", tiny)
+        yield Finding(
+            "wrong",
+            f"too few images to learn from (fewer than {TOO_FEW}) in {counted(len(tiny), 'class', 'classes')}",
+            tiny,
+        )
     if small:
-        yield Finding("doubtful", f"few images (fewer than {FEW}) in {len(small)} class(es): expect little", small)
+        yield Finding(
+            "doubtful",
+            f"few images (fewer than {FEW}) in {counted(len(small), 'class', 'classes')}: expect little",
+            small,
+        )
 
 
 def _duplicates(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
@@ -147,9 +159,11 @@ def _duplicates(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
         else:
             same.append(files)
     if differing:
-        yield Finding("doubtful", f"{len(differing)} group(s) of nearly equal images carry different labels", differing)
+        yield Finding(
+            "doubtful", f"different labels in {counted(len(differing), 'group')} of nearly equal images", differing
+        )
     if same:
-        sentence = f"{len(same)} group(s) of nearly equal images; they count as separate evidence but are not"
+        sentence = f"{counted(len(same), 'group')} of nearly equal images; they count as separate evidence but are not"
         yield Finding("doubtful", sentence, same)
 
 
@@ -163,7 +177,7 @@ def _labels(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
             f"looks like {item.looks_like} ({item.its_probability:.0%})"
             for item in found
         ]
-        yield Finding("doubtful", f"{_images(len(told), 'label')} may be wrong; the likeliest first", told)
+        yield Finding("doubtful", f"{counted(len(told), 'label')} may be wrong; the likeliest first", told)
 
 
 def _proposals(images: ImageSet, seen: _Seen, detector: EdgeDetector | None, sample: int) -> Iterator[Finding]:
@@ -197,10 +211,6 @@ def _proposals(images: ImageSet, seen: _Seen, detector: EdgeDetector | None, sam
     yield Finding("doubtful" if share < 0.8 else "good to know", sentence, missed)
 
 
-def _images(count: int, one: str = "image", many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def as_document(images: ImageSet, findings: list[Finding]) -> dict[str, Any]:
     """The findings with all their details, ready for JSON."""
     return {
@@ -215,8 +225,8 @@ def as_document(images: ImageSet, findings: list[Finding]) -> dict[str, Any]:
 
 def told(images: ImageSet, findings: list[Finding], details: int = 5) -> str:
     """The findings as text, with some details of each."""
-    classes = _images(len(images.classes), "class", "classes")
-    lines = [f"{images.root} ({images.kind}): {_images(len(images))}, {classes}"]
+    classes = counted(len(images.classes), "class", "classes")
+    lines = [f"{images.root} ({images.kind}): {counted(len(images), 'image')}, {classes}"]
     for finding in findings:
         lines.append(f"{finding.severity}: {finding.sentence}")
         lines += [f"    {detail}" for detail in finding.details[:details]]

@@ -9,6 +9,7 @@ import numpy as np
 
 from bagwise.discovery.imageset import TruthBox
 from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.words import counted
 from bagwise.evaluation.corloc import boxes_of, percent
 from bagwise.evaluation.kept import kept_evaluation, kept_truth
 from bagwise.progress import track
@@ -46,7 +47,7 @@ def render(run: RunFolder) -> str:
         _small_print(run),
     ]
     style = package_files("bagwise.report").joinpath("style.css").read_text(encoding="utf-8")
-    title = escape(f"{_count(len(run.images), 'image')}, {_count(len(run.classes), 'class', 'classes')}")
+    title = escape(f"{counted(len(run.images), 'image')}, {counted(len(run.classes), 'class', 'classes')}")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
@@ -78,7 +79,7 @@ def _head(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evaluation: M
     items = "".join(f"<li><b>{escape(value)}</b><span>{escape(text)}</span></li>" for value, text in cards)
     made = f"bagwise {run.manifest['bagwise']}, {run.manifest['created']}"
     return (
-        f'<header><h1>Objects found in {_count(len(run.images), "image")}</h1><p class="faint">{escape(made)}</p>'
+        f'<header><h1>Objects found in {counted(len(run.images), "image")}</h1><p class="faint">{escape(made)}</p>'
         f'<ul class="cards">{items}</ul></header>'
     )
 
@@ -235,7 +236,7 @@ def _problems(problems: Sequence[Mapping[str, str]]) -> str:
     more = len(problems) - len(rows)
     rest = f"<p>and {more:,} more, in manifest.json</p>" if more > 0 else ""
     table = _table(["file", "what was wrong"], rows, text=True)
-    return f'<section id="problems"><h2>{_count(len(problems), "problem")} with the images</h2>{table}{rest}</section>'
+    return f'<section id="problems"><h2>{counted(len(problems), "problem")} with the images</h2>{table}{rest}</section>'
 
 
 def _small_print(run: RunFolder) -> str:
@@ -256,10 +257,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], text: bool = Fal
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f'<div class="scroll"><table{" class=text" if text else ""}>{top}<tbody>{body}</tbody></table></div>'
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _duration(seconds: float) -> str:

@@ -122,11 +122,11 @@ def _as_box(values: list[float]) -> Box:
     return x1, y1, x2, y2
 
 
-def reviewed_boxes(run: RunFolder, decisions: dict[Pair, ItemState], *, checked_only: bool = False) -> pa.Table:
+def reviewed_boxes(run: RunFolder, decisions: dict[Pair, ItemState]) -> pa.Table:
     """The run's boxes with the person's decisions in their place.
 
     Accepted boxes come as objects of confidence 1, in the person's order; a rejected item has none; what was not
-    decided keeps the model's boxes, or is left out with ``checked_only``.
+    decided keeps the model's boxes.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def reviewed_boxes(run: RunFolder, decisions: dict[Pair, ItemState], *, checked_
     table = run.boxes
     pairs = list(zip(table["image_id"].to_pylist(), table["label"].to_pylist()))
     is_decided = np.fromiter((pair in decided for pair in pairs), dtype=bool, count=len(pairs))
-    kept = table.slice(0, 0) if checked_only else table.filter(pa.array(~is_decided))
+    kept = table.filter(pa.array(~is_decided))
     rows_of: dict[tuple[int, str], list[int]] = {}
     for row in np.flatnonzero(is_decided).tolist():
         rows_of.setdefault(pairs[row], []).append(row)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bagwise.discovery.runfolder import RunFolder
 from bagwise.review.decisions import DecisionLog, ItemState, Pair, ReviewError, check_boxes
-from bagwise.review.items import Items, reviewed_boxes
+from bagwise.review.items import Items
 from bagwise.review.pictures import Pictures
 
 STATUS_CODE = {"open": 0, "accepted": 1, "rejected": 2}
@@ -29,7 +29,7 @@ class ReviewSession:
         self.log = DecisionLog(run.decisions_path)
         self.pictures = Pictures(run, run.path / "review" / "thumbnails")
         # Part of the pictures' addresses, so that a browser never shows one run's pictures for another's.
-        identity = f"{run.path.resolve()} {run.manifest.get('created')}"
+        identity = f"{run.path.resolve()} {run.manifest['created']}"
         self._picture_key = hashlib.sha256(identity.encode()).hexdigest()[:12]
         self._refit_lock = threading.Lock()
         self._refit_answer: Answer = {"state": "idle"}
@@ -52,9 +52,7 @@ class ReviewSession:
         images = [list(values) for values in zip(self.items.files, self.items.width, self.items.height)]
         return {
             "run": self.run.path.resolve().name,
-            "key": hashlib.sha256(f"{self.run.path.resolve()} {self.run.manifest['created']}".encode()).hexdigest()[
-                :12
-            ],
+            "key": self._picture_key,
             "classes": self.items.classes,
             "images": images,
             "items": rows,
@@ -165,16 +163,15 @@ class ReviewSession:
 
     def export(self, request: Answer) -> Answer:
         """Write the boxes as they stand to a new folder under the run, by the exporters of `bagwise export`."""
-        from bagwise.discovery.export import FORMATS, export_run
+        from bagwise.discovery.export import FORMATS
+        from bagwise.review.export import export_reviewed
 
         name = _text(request, "format")
         if name not in FORMATS:
             raise ReviewError(f"there is no format {name!r}: use one of {', '.join(FORMATS)}")
-        boxes = reviewed_boxes(self.run, self.log.states(), checked_only=request.get("checked_only") is True)
-        if not len(boxes):
-            raise ReviewError("there is nothing to export yet: nothing has been accepted")
-        stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
-        done = export_run(self.run, name, self.run.path / "exports" / f"{name}-{stamp}", boxes=boxes)
+        out = self.run.path / "exports" / f"{name}-{datetime.now():%Y-%m-%d-%H%M%S}"
+        checked_only = request.get("checked_only") is True
+        done = export_reviewed(self.run, self.log.states(), name, out, checked_only=checked_only)
         return {"path": str(done.path), "images": done.images, "boxes": done.boxes, "notes": done.notes}
 
     def _check_item(self, item: int) -> None:

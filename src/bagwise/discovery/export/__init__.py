@@ -2,13 +2,13 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pyarrow as pa
 
 from bagwise.discovery.export.coco import write_coco
-from bagwise.discovery.export.collect import Exported, collect
+from bagwise.discovery.export.collect import Exported, collect, trainable
 from bagwise.discovery.export.labelstudio import write_label_studio
 from bagwise.discovery.export.voc import write_voc
 from bagwise.discovery.export.yolo import write_yolo
@@ -20,6 +20,7 @@ FORMATS: dict[str, Callable[..., list[str]]] = {
     "yolo": write_yolo,
     "labelstudio": write_label_studio,
 }
+FOR_TRAINING = ("voc", "yolo")  # with images and split, ready for a detector
 
 __all__ = ["FORMATS", "Exported", "export_run"]
 
@@ -30,6 +31,7 @@ def export_run(
     out: str | Path,
     *,
     boxes: pa.Table | None = None,
+    files: Collection[str] | None = None,
     min_confidence: float = 0.0,
 ) -> Exported:
     """Write the objects of a run to a new folder.
@@ -42,6 +44,8 @@ def export_run(
         A folder that is absent or empty; it appears only when everything is written.
     boxes : pyarrow.Table, optional
         The boxes to write instead of the run's own, such as the reviewed ones; the same columns.
+    files : collection of str, optional
+        The images to write; by default all of the run.
     min_confidence : float
         Leave out objects with less. VOC and YOLO keep no scores, so this is the place to choose.
 
@@ -56,10 +60,13 @@ def export_run(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not an empty folder; choose another, so that nothing is mixed up")
     images = collect(run, run.boxes if boxes is None else boxes, min_confidence)
+    if files is not None:
+        images = [image for image in images if image.file in files]
+    images, notes = trainable(images) if format in FOR_TRAINING else (images, [])
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
     try:
-        notes = FORMATS[format](run, images, aside, target)
+        notes += FORMATS[format](run, images, aside, target)
         if target.exists():
             target.rmdir()
         aside.chmod(0o755)

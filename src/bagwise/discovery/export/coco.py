@@ -7,6 +7,7 @@ from typing import Any
 from bagwise.atomic import write_text
 from bagwise.discovery.export.collect import ExportImage
 from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.words import counted
 
 
 def write_coco(run: RunFolder, images: list[ExportImage], folder: Path, target: Path) -> list[str]:
@@ -44,4 +45,8 @@ def write_coco(run: RunFolder, images: list[ExportImage], folder: Path, target: 
         "categories": [{"id": number, "name": label, "supercategory": ""} for label, number in category.items()],
     }
     write_text(folder / "annotations.json", json.dumps(document, ensure_ascii=False))
-    return [f"file names in {target / 'annotations.json'} are relative to {run.source_root.resolve()}"]
+    notes = [f"file names in {target / 'annotations.json'} are relative to {run.source_root.resolve()}"]
+    bare = sum(bool(image.labels) and not image.names for image in images)
+    if bare:
+        notes.append(f"{counted(bare, 'labelled image')} listed without a box: training would take them for background")
+    return notes

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from bagwise._optional import require
 from bagwise.atomic import write_text
 from bagwise.discovery.runfolder import RunFolder, corners
+from bagwise.discovery.words import counted
 
 VALIDATION_SHARE = 0.2
 EXIF_ORIENTATION = 0x0112
@@ -83,9 +84,9 @@ def trainable(images: Iterable[ExportImage]) -> tuple[list[ExportImage], list[st
     images = list(images)
     kept = [image for image in images if len(image.names) or not image.labels]
     if not kept:
-        raise ValueError("no image has an object of this confidence; lower --min-confidence")
+        raise ValueError("no image has an object to write: lower --min-confidence, or accept some boxes first")
     left = len(images) - len(kept)
-    note = f"left out {left} labelled images without a box: in training they would count as background"
+    note = f"{counted(left, 'labelled image')} without a box left out, since training would take them for background"
     return kept, [note] if left else []
 
 

@@ -6,27 +6,27 @@ from pathlib import Path
 import numpy as np
 
 from bagwise.atomic import write_text
-from bagwise.discovery.export.collect import ExportImage, copy_images, flat_names, split, trainable, write_names
+from bagwise.discovery.export.collect import ExportImage, copy_images, flat_names, split, write_names
 from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.words import counted
 
 
 def write_voc(run: RunFolder, images: list[ExportImage], folder: Path, target: Path) -> list[str]:
     """Write ``JPEGImages``, ``Annotations``, ``ImageSets/Main`` and ``files.csv``."""
-    kept, notes = trainable(images)
-    names = flat_names([image.file for image in kept])
-    copy_images(run, kept, names, folder / "JPEGImages")
+    names = flat_names([image.file for image in images])
+    copy_images(run, images, names, folder / "JPEGImages")
     (folder / "Annotations").mkdir()
-    for image in kept:
+    for image in images:
         name = names[image.file]
         tree = ET.ElementTree(_annotation(image, name, target.name))
         ET.indent(tree)
         tree.write(folder / "Annotations" / f"{Path(name).stem}.xml", encoding="utf-8")
-    parts = split(kept)
-    for part, members in (*parts.items(), ("trainval", kept)):
+    parts = split(images)
+    for part, members in (*parts.items(), ("trainval", images)):
         lines = [Path(names[image.file]).stem + "\n" for image in members]
         write_text(folder / "ImageSets" / "Main" / f"{part}.txt", "".join(lines))
     write_names(folder / "files.csv", names)
-    return [*notes, f"{len(parts['train'])} images for training, {len(parts['val'])} for validation"]
+    return [f"{counted(len(parts['train']), 'image')} for training, {len(parts['val']):,} for validation"]
 
 
 def whole_pixels(boxes: np.ndarray, width: int, height: int) -> np.ndarray:

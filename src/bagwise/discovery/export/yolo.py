@@ -5,16 +5,16 @@ from pathlib import Path
 from shlex import quote as shell_quote
 
 from bagwise.atomic import write_text
-from bagwise.discovery.export.collect import ExportImage, copy_images, flat_names, split, trainable, write_names
+from bagwise.discovery.export.collect import ExportImage, copy_images, flat_names, split, write_names
 from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.words import counted
 
 
 def write_yolo(run: RunFolder, images: list[ExportImage], folder: Path, target: Path) -> list[str]:
     """Write ``images/{train,val}``, ``labels/{train,val}``, ``data.yaml`` and ``files.csv``."""
-    kept, notes = trainable(images)
-    names = flat_names([image.file for image in kept])
+    names = flat_names([image.file for image in images])
     number = {label: index for index, label in enumerate(run.classes)}
-    parts = split(kept)
+    parts = split(images)
     for part, members in parts.items():
         copy_images(run, members, names, folder / "images" / part)
         (folder / "labels" / part).mkdir(parents=True)
@@ -27,9 +27,8 @@ def write_yolo(run: RunFolder, images: list[ExportImage], folder: Path, target: 
     lines += [f"  {index}: {json.dumps(label, ensure_ascii=False)}" for label, index in number.items()]
     write_text(folder / "data.yaml", "\n".join(lines) + "\n")
     write_names(folder / "files.csv", names)
-    counts = f"{len(parts['train'])} images for training, {len(parts['val'])} for validation"
+    counts = f"{counted(len(parts['train']), 'image')} for training, {len(parts['val']):,} for validation"
     return [
-        *notes,
         counts,
         f"train with: yolo detect train data={shell_quote(str(target / 'data.yaml'))} model=yolo11n.pt",
     ]

@@ -28,7 +28,7 @@ export function setUpDialogs() {
     result.textContent = "Writing…";
     try {
       const done = await post("/api/export", { format, checked_only: $("export-checked").checked });
-      result.textContent = `${done.boxes} boxes on ${done.images} images written to ${done.path}. ${done.notes.join(". ")}`;
+      result.textContent = `${done.boxes} ${done.boxes === 1 ? "box" : "boxes"} in ${done.images} ${done.images === 1 ? "image" : "images"} written to ${done.path}. ${done.notes.join(". ")}`;
     } catch (error) {
       result.className = "result bad";
       result.textContent = error.message;

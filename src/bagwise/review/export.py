@@ -1,0 +1,54 @@
+"""Exports of a run as a person left it: their boxes in place of the model's, and only what they checked if wished."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from bagwise.discovery.export import Exported, export_run
+from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.words import counted
+from bagwise.review.decisions import ItemState, Pair, ReviewError
+from bagwise.review.items import Items, reviewed_boxes
+
+
+def export_reviewed(
+    run: RunFolder,
+    decisions: dict[Pair, ItemState],
+    format: str,
+    out: str | Path,
+    *,
+    checked_only: bool = False,
+    min_confidence: float = 0.0,
+) -> Exported:
+    """Write the boxes of a run for other tools; see `export_run`.
+
+    Parameters
+    ----------
+    decisions : dict
+        (file, label) -> state.
+    checked_only : bool
+        Whether to leave out the images that were not checked. An image of which only some labels were is one of
+        them: in a data set, an object that nobody decided about would count as background.
+    """
+    boxes = reviewed_boxes(run, decisions)
+    if not len(boxes):
+        raise ReviewError("there is nothing to export: every box was rejected, or none was found")
+    if not checked_only:
+        return export_run(run, format, out, boxes=boxes, min_confidence=min_confidence)
+    whole, in_part = checked_files(run, decisions)
+    if not whole:
+        partly = f" ({in_part} in part)" if in_part else ""
+        raise ReviewError(f"there is nothing to export yet: no image has been checked with all its labels{partly}")
+    done = export_run(run, format, out, boxes=boxes, files=whole, min_confidence=min_confidence)
+    if not in_part:
+        return done
+    note = f"{counted(in_part, 'image')} left out, of which only some labels are checked"
+    return replace(done, notes=[note, *done.notes])
+
+
+def checked_files(run: RunFolder, decisions: dict[Pair, ItemState]) -> tuple[set[str], int]:
+    """The images whose every label was decided, and how many others have some that were."""
+    decided: dict[str, list[bool]] = {}
+    for pair in Items(run).pairs:
+        decided.setdefault(pair[0], []).append(pair in decisions and decisions[pair].status != "open")
+    whole = {file for file, each in decided.items() if all(each)}
+    return whole, sum(any(each) and not all(each) for each in decided.values())
