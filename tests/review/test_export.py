@@ -65,7 +65,7 @@ def test_nothing_checked_is_nothing_to_export(run, tmp_path):
     with pytest.raises(ReviewError, match=r"no image has been checked with all its labels \(1 in part\)"):
         export_reviewed(run, {(TWO_LABELS, "cat"): ACCEPTED}, "coco", tmp_path / "out", checked_only=True)
     edited = {(CAT, "cat"): ItemState("open", (BOX,), (), 1)}
-    with pytest.raises(ReviewError, match="no image has been checked with all its labels$"):
+    with pytest.raises(ReviewError, match=r"no image has been checked with all its labels$"):
         export_reviewed(run, edited, "coco", tmp_path / "out", checked_only=True)
     with pytest.raises(ValueError, match="no image has an object to write"):
         export_reviewed(run, {(NO_CAT, "cat"): REJECTED}, "yolo", tmp_path / "out", checked_only=True)

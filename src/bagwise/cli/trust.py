@@ -48,7 +48,7 @@ def check(
     Unreadable files, classes too small, nearly equal images, labels that look wrong, and, where there are boxes,
     how many objects the proposals reach. The exit code is 1 when something is wrong.
 
-    Examples: `bagwise check photos` · `bagwise check VOC2007 --split train` · `bagwise check photos --json > found.json`
+    Examples: `bagwise check photos` · `bagwise check VOC2007 --split train` · `bagwise check photos --json`
     """
     from bagwise.discovery.check import as_document, check_images, told
     from bagwise.discovery.sources import read_source
