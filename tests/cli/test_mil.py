@@ -87,6 +87,8 @@ def test_bench_prints_a_table_and_json(tmp_path):
     assert "80.8" in run.stdout
     run = bagwise(*arguments, "--json")
     assert json.loads(run.stdout)["rows"][0]["dataset"] == "musk1"
+    run = bagwise("bench", "--kept", "--sets", "musk1", "--json", "-o", tmp_path)
+    assert [(row["method"], row["repeats"]) for row in json.loads(run.stdout)["rows"]] == [("RMI-SVM", 1)]
     assert bagwise("bench", "--table", "nothing").returncode == 2
 
 

@@ -148,6 +148,18 @@ def test_results_of_other_parameters_do_not_count(tmp_path, monkeypatch):
     assert after[0] not in benchmark.read_results(results)
 
 
+def test_kept_results_are_shown_however_many_there_are(tmp_path):
+    results = tmp_path / "results.jsonl"
+    benchmark.run(benchmark.plan(["RMI-SVM"], ["musk1"], "paper", 2), results, n_jobs=1)
+    benchmark.run(benchmark.plan(["SIL"], ["musk1"], "paper", 1), results, n_jobs=1)
+    kept = benchmark.kept(results, ["RMI-SVM", "SIL"], ["musk1"], "paper")
+    rows = {row.method: row for row in benchmark.rows(kept)}
+    assert {name: row.repeats for name, row in rows.items()} == {"RMI-SVM": 2, "SIL": 1}
+    assert sorted(row.p_value is None for row in rows.values()) == [False, True]
+    with pytest.raises(ValueError, match="holds no result"):
+        benchmark.kept(results, ["RMI-SVM"], ["musk1"], "nested")
+
+
 def test_instances_are_judged_where_the_truth_is_known():
     made = make_single_concept(40, random_state=0)
     result = cross_validate_once(RMISVC(epochs=20), made.bags, made.y, 0, n_folds=4, y_instance=made.y_instance)

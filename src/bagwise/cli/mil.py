@@ -91,6 +91,9 @@ def bench(
         "bench"
     ),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    only_kept: Annotated[
+        bool, typer.Option("--kept", help="Run nothing: the table of what the folder holds, however many repeats.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     cluster: ClusterAddress = None,
     workers: ClusterWorkers = None,
@@ -99,7 +102,8 @@ def bench(
 
     Corel and TREC9 are read from the folder in the environment variable BAGWISE_DATA.
 
-    Examples: `bagwise bench --sets musk1,musk2` · `bagwise bench --table corel --protocol nested`
+    Examples: `bagwise bench --sets musk1,musk2` · `bagwise bench --table corel --protocol nested` ·
+    `bagwise bench --kept -o bench`
     """
     from bagwise.atomic import write_text
     from bagwise.evaluation import benchmark, published, tables
@@ -108,9 +112,13 @@ def bench(
     if table and table not in published.TABLES:
         raise ValueError(f"there is no table {table!r}: choose from {', '.join(published.TABLES)}")
     chosen_sets = sets.split(",") if sets else list(published.TABLES[table] if table else SETS)
-    tasks = benchmark.plan(methods.split(",") if methods else list(METHODS), chosen_sets, protocol, repeats)
-    with cluster_or_none(cluster, workers) as on:
-        done = benchmark.run(tasks, output / "results.jsonl", jobs, on)
+    chosen_methods = methods.split(",") if methods else list(METHODS)
+    tasks = benchmark.plan(chosen_methods, chosen_sets, protocol, repeats)
+    if only_kept:
+        done = benchmark.kept(output / "results.jsonl", chosen_methods, chosen_sets, protocol)
+    else:
+        with cluster_or_none(cluster, workers) as on:
+            done = benchmark.run(tasks, output / "results.jsonl", jobs, on)
     rows = sorted(benchmark.rows(done), key=lambda row: (chosen_sets.index(row.dataset), -row.mean))
     command = "bagwise " + " ".join(sys.argv[1:])
     tables.write_summary(rows, output / f"{protocol}.json", command)
@@ -120,5 +128,5 @@ def bench(
         return
     from rich.console import Console
 
-    Console().print(tables.rich_table(rows, f"{repeats} x 10-fold cross-validation, protocol {protocol}"))
+    Console().print(tables.rich_table(rows, f"repeated 10-fold cross-validation, protocol {protocol}"))
     typer.echo(f"written to {output}/: results.jsonl, {protocol}.json, {protocol}.md")

@@ -134,6 +134,21 @@ def read_results(results: Path) -> dict[Task, Repeat]:
     return done
 
 
+def kept(results: Path, methods: list[str], sets: list[str], protocol: str) -> dict[Task, Repeat]:
+    """What a results file holds of these methods with their present parameters, repeat by repeat."""
+    found = {
+        task: repeat
+        for task, repeat in sorted(read_results(results).items(), key=lambda item: item[0].repeat)
+        if task.method in methods
+        and task.dataset in sets
+        and task.protocol == protocol
+        and task.settings == METHODS[task.method].settings(task.dataset, protocol)
+    }
+    if not found:
+        raise ValueError(f"{results} holds no result of these methods and sets under the protocol {protocol!r}")
+    return found
+
+
 def rows(done: dict[Task, Repeat]) -> list[Row]:
     """Summarise the tasks of each method and set."""
     groups: dict[tuple[str, str, str], list[Repeat]] = {}
@@ -153,7 +168,7 @@ def rows(done: dict[Task, Repeat]) -> list[Row]:
 def _row(method: str, dataset: str, protocol: str, repeats: list[Repeat], best: list[Repeat]) -> Row:
     mean, std, seconds = summarise(repeats)
     known = [auc for repeat in repeats for auc in repeat.instance_auc if auc is not None]
-    comparable = repeats is not best and len(repeats) == len(best)
+    common = min(len(repeats), len(best))
     return Row(
         method,
         dataset,
@@ -163,7 +178,7 @@ def _row(method: str, dataset: str, protocol: str, repeats: list[Repeat], best: 
         seconds,
         len(repeats),
         instance_auc=sum(known) / len(known) if known else None,
-        p_value=p_value(best, repeats) if comparable else None,
+        p_value=None if repeats is best else p_value(best[:common], repeats[:common]),
     )
 
 

@@ -33,6 +33,7 @@ def cells(rows: list[Row]) -> list[list[str]]:
                 row.dataset,
                 row.method,
                 f"{row.mean:.1f} ± {row.std:.1f}",
+                f"{row.repeats} x 10",
                 "-" if target is None else f"{target:.1f}",
                 "" if difference is None else f"{difference:+.1f} {mark(difference)}",
                 _chance(row.p_value),
@@ -43,7 +44,17 @@ def cells(rows: list[Row]) -> list[list[str]]:
     return lines
 
 
-HEADER = ["set", "method", "accuracy", "published", "difference", "against the best", "instance AUC", "time per fit"]
+HEADER = [
+    "set",
+    "method",
+    "accuracy",
+    "folds",
+    "published",
+    "difference",
+    "against the best",
+    "instance AUC",
+    "time per fit",
+]
 NOTE = (
     "▲ ▼ =: better, worse, or within a point of the published figure. Against the best: p of the corrected resampled "
     "t-test (Nadeau and Bengio) between the folds of this method and of the best on the set; above .05 they cannot be "
