@@ -6,6 +6,8 @@ from tests.discovery.runs import FILES, make_run
 
 import bagwise
 from bagwise.discovery.learning import Recipe
+from bagwise.discovery.localize import RIVALRY, localize, rivals_of
+from bagwise.discovery.runmodels import images_of, load_models
 from bagwise.discovery.settings import Settings
 from bagwise.discovery.store import FeatureStore
 from bagwise.evaluation.protocols import Protocol
@@ -26,25 +28,66 @@ def run(tmp_path):
             corner = random.uniform(0, 50, (n, 2))
             boxes = np.hstack([corner, corner + random.uniform(5, 50, (n, 2))])
             store.write(file, (120, 100), boxes, random.uniform(0.05, 0.5, n), random.normal(size=(n, 4)))
-    bags = bagwise.Bags([random.normal(size=(6, 4)) + (i % 2) for i in range(20)])
-    model = bagwise.RMISVC(epochs=5, random_state=0).fit(bags, np.arange(20) % 2)
-    run.model_path("cat").parent.mkdir()
-    bagwise.save(model, run.model_path("cat"))
+    for label in ("cat", "dog"):
+        bags = bagwise.Bags([random.normal(size=(6, 4)) + (i % 2) for i in range(20)])
+        model = bagwise.RMISVC(epochs=5, random_state=0).fit(bags, np.arange(20) % 2)
+        run.model_path(label).parent.mkdir(exist_ok=True)
+        bagwise.save(model, run.model_path(label))
     return run
 
 
 CHOSEN = Protocol("labels", {"cat": ("cat", FILES[:3]), "dog": ("dog", FILES[3:5])})
+BOTH = FILES[6:]  # they show a cat and a dog
+RIVALS = Protocol("labels", {"cat": ("cat", BOTH), "dog": ("dog", BOTH)})
+
+
+def looks_and_prior(run, file, label):
+    """Plainly, one image at a time: the model's score of each box, and its objectness in the same units."""
+    store, model = FeatureStore(run.store_path), bagwise.load(run.model_path(label))
+    looks = model.instance_scores(bagwise.Bags([store.features(file)]))
+    return looks, PRIOR_WEIGHT * (np.log(store.boxes(file)[1]) - PRIOR_MEAN)
 
 
 def test_models_order_the_boxes_with_the_prior(run):
     ranked = scored_boxes(run, CHOSEN)
-    assert set(ranked) == {(file, "cat") for file in FILES[:3]}  # there is no model of dogs
-    store, model = FeatureStore(run.store_path), bagwise.load(run.model_path("cat"))
-    for (file, _), boxes in ranked.items():
-        own, objectness = store.boxes(file)
-        plain = model.instance_scores(bagwise.Bags([store.features(file)]))
-        scores = plain + PRIOR_WEIGHT * (np.log(objectness) - PRIOR_MEAN)
-        np.testing.assert_array_equal(boxes, own[np.argsort(-scores)])
+    assert set(ranked) == {(file, "cat") for file in FILES[:3]} | {(file, "dog") for file in FILES[3:5]}
+    for (file, label), boxes in ranked.items():
+        looks, prior = looks_and_prior(run, file, label)
+        np.testing.assert_array_equal(boxes, FeatureStore(run.store_path).boxes(file)[0][np.argsort(-looks - prior)])
+
+
+def test_a_box_that_looks_like_the_other_class_of_its_image_comes_later(run):
+    ranked = scored_boxes(run, RIVALS)
+    moved = 0
+    for (file, label), boxes in ranked.items():
+        looks, prior = looks_and_prior(run, file, label)
+        rival, _ = looks_and_prior(run, file, "dog" if label == "cat" else "cat")
+        own = FeatureStore(run.store_path).boxes(file)[0]
+        np.testing.assert_array_equal(boxes, own[np.argsort(-(looks + prior - RIVALRY * rival))])
+        moved += (boxes != own[np.argsort(-looks - prior)]).any()
+    assert moved, "the rival changed no order, so this test shows nothing"
+
+
+@pytest.mark.parametrize("rivalry", [True, False])
+def test_the_first_box_is_the_answer_that_the_run_gives(run, rivalry):
+    run.manifest["settings"]["rivalry"] = rivalry
+    models, images, store = load_models(run), images_of(run), FeatureStore(run.store_path)
+    ranked = scored_boxes(run, RIVALS)
+    for label, model in models.items():
+        rivals = rivals_of(images, list(models.values()), label) if rivalry else None
+        for answer in localize(store, model, BOTH, rivals=rivals):
+            if answer.rank == 0:
+                np.testing.assert_array_equal(ranked.pop((answer.file, label))[0], np.float32(answer.box))
+    assert not ranked
+
+
+def test_a_class_without_a_model_goes_by_objectness(run):
+    run.model_path("dog").unlink()
+    ranked, proposed = scored_boxes(run, CHOSEN), proposed_boxes(run, CHOSEN)
+    for file in FILES[3:5]:
+        np.testing.assert_array_equal(ranked[file, "dog"], proposed[file, "dog"])
+    run.model_path("cat").unlink()
+    assert scored_boxes(run, CHOSEN) == {}, "no models are kept here, so nobody knows the scores"
 
 
 def test_objectness_alone_orders_the_same_boxes(run):

@@ -69,14 +69,21 @@ def localize(
     Answer
         The objects, best first, then boxes that a reviewer may prefer.
     """
+    for file, scores in box_scores(store, model, files, rivals):
+        yield from _answers_of_one(store, model, file, scores, max_objects, at_least)
+
+
+def box_scores(
+    store: FeatureStore, model: ClassModel, files: Sequence[str], rivals: Rivals | None = None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The scores that answers are chosen by: for each photograph one per box, (n_boxes,); see `localize`."""
     for start in range(0, len(files), FILES_AT_ONCE):
         part = files[start : start + FILES_AT_ONCE]
         bags = bags_of(store, part, model.prior)
         scores = model.scores(bags)
         if rivals:
             scores = scores - RIVALRY * _rival_scores(bags, part, rivals)
-        for file, own in zip(part, bags.split(scores)):
-            yield from _answers_of_one(store, model, file, own, max_objects, at_least)
+        yield from zip(part, bags.split(scores))
 
 
 def _rival_scores(bags: Bags, files: Sequence[str], rivals: Rivals) -> np.ndarray:

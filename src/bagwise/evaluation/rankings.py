@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-import bagwise
-from bagwise.discovery.learning import Objectness, bags_of
+from bagwise.discovery.learning import OBJECTNESS_ALONE
+from bagwise.discovery.localize import box_scores, rivals_of
 from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.runmodels import images_of, load_models
 from bagwise.discovery.settings import Settings
 from bagwise.discovery.store import FeatureStore
 from bagwise.evaluation.protocols import Protocol
 
-FILES_AT_ONCE = 256
 EDGE_BOXES = "Edge Boxes"
 # How the literature writes the names of the library's methods.
 WRITTEN = {"RMISVC": "RMI-SVM", "MiSVC": "mi-SVM", "MISVC": "MI-SVM", "edge-boxes": EDGE_BOXES}
@@ -37,23 +37,25 @@ def kept_boxes(run: RunFolder) -> Ranked:
 
 
 def scored_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
-    """All boxes per (file, group) by the run's models; empty where the run kept no store or no models."""
+    """All boxes per (file, group) by the scores that the run's answers were chosen by, so that the first is the answer.
+
+    Empty where the run kept no store or no models.
+    """
     store = _store(run)
     if store is None or "learnt" not in run.manifest:
         return {}
-    weight = Settings.from_dict(run.manifest["settings"]).recipe.prior_weight
-    prior = Objectness(run.manifest["learnt"]["prior_mean"], weight)
+    settings, models = Settings.from_dict(run.manifest["settings"]), load_models(run)
+    learnt = settings.recipe.method != OBJECTNESS_ALONE
+    if learnt and all(model.model is None for model in models.values()):
+        return {}
+    images = images_of(run)
     ranked: Ranked = {}
     for name, (_, members) in chosen.groups.items():
-        if not run.model_path(name).is_file():
+        if name not in models:
             continue
-        model = bagwise.load(run.model_path(name))
-        files = [file for file in members if file in store]
-        for start in range(0, len(files), FILES_AT_ONCE):
-            part = files[start : start + FILES_AT_ONCE]
-            bags = bags_of(store, part, prior)
-            for file, scores in zip(part, bags.split(model.instance_scores(bags)), strict=True):
-                ranked[file, name] = store.boxes(file)[0][np.argsort(-scores, kind="stable")]
+        rivals = rivals_of(images, list(models.values()), name) if settings.rivalry else None
+        for file, scores in box_scores(store, models[name], [file for file in members if file in store], rivals):
+            ranked[file, name] = store.boxes(file)[0][np.argsort(-scores, kind="stable")]
     return ranked
 
 

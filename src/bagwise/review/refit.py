@@ -2,18 +2,16 @@
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 import bagwise
 from bagwise.bags import Bags
-from bagwise.discovery.calibration import Calibration
-from bagwise.discovery.imageset import ImageSet
 from bagwise.discovery.learning import (
     OBJECTNESS_ALONE,
     ClassModel,
-    Objectness,
     bags_of,
     examples,
     make_model,
@@ -21,6 +19,7 @@ from bagwise.discovery.learning import (
 )
 from bagwise.discovery.localize import Answer, files_with, localize, rivals_of
 from bagwise.discovery.runfolder import BOXES, RunFolder, as_table, write_parquet
+from bagwise.discovery.runmodels import images_of, load_models
 from bagwise.discovery.settings import Settings, default_jobs
 from bagwise.discovery.store import FeatureStore
 from bagwise.review.constraints import Constraints, constraints_of
@@ -70,22 +69,12 @@ class Learner:
 
     def __init__(self, run: RunFolder):
         self.run = run
-        if "learnt" not in run.manifest:
-            raise ValueError(f"{run.path} does not say how it was learnt: run `bagwise discover` again")
+        self.models = load_models(run)
         self.store = FeatureStore(run.store_path)
         self.settings = Settings.from_dict(run.manifest["settings"])
         if self.settings.recipe.method == OBJECTNESS_ALONE:
             raise ValueError("this run was made with objectness alone: there is no model to fit again")
-        learnt = run.manifest["learnt"]
-        self.prior = Objectness(learnt["prior_mean"], self.settings.recipe.prior_weight)
-        labels = [tuple(names) for names in run.images["labels"].to_pylist()]
-        self.images = ImageSet(run.source_root, run.images["file"].to_pylist(), labels)
-        self.models = {label: self._load(label, learnt["calibration"].get(label, ())) for label in run.classes}
-
-    def _load(self, label: str, calibration: Sequence[float]) -> ClassModel:
-        path = self.run.model_path(label)
-        model = bagwise.load(path) if path.is_file() else None
-        return ClassModel(label, model, Calibration(*calibration), self.prior)
+        self.images = images_of(run)
 
     def take(self, models: Sequence[ClassModel]) -> None:
         """Use these models from now on."""
@@ -104,7 +93,7 @@ class Learner:
         # Of a large class only a part is learnt from; what a person looked at always belongs to it.
         shown += [file for file in known if file in self.store and file not in set(shown)]
         before = self.models[label]
-        bags = bags_of(self.store, shown + absent, self.prior)
+        bags = bags_of(self.store, shown + absent, before.prior)
         scores = bags.split(before.scores(bags)) if known else []
         found = [
             constraints_of(self.store.boxes(file)[0], scores[i], known[file]) if file in known else None
@@ -117,12 +106,12 @@ class Learner:
         model = make_model(recipe).fit(chosen, y, sample_weight=weight)
         if isinstance(model, bagwise.RMISVC) and recipe.refit:
             refit_on_choices(model, chosen, y, recipe.seed)
-        return ClassModel(label, model, before.calibration, self.prior)
+        return replace(before, model=model)
 
     def answers(self, label: str) -> list[Answer]:
         """The class's boxes in every image that carries its label."""
         files = files_with(self.images, self.store, label)
-        rivals = rivals_of(self.images, list(self.models.values()), label)
+        rivals = rivals_of(self.images, list(self.models.values()), label) if self.settings.rivalry else None
         model, limit = self.models[label], self.settings.max_objects
         return list(localize(self.store, model, files, rivals=rivals, max_objects=limit))
 
