@@ -1,6 +1,7 @@
-"""Runs to review, a server in its own process, and how to wait for the page."""
+"""Runs to review, a server in its own process, and the hands that work on the page."""
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -171,3 +172,46 @@ def wait_ready(page: Any) -> None:
 
 def shown_item(page: Any) -> int:
     return int(page.get_attribute("#stage", "data-item"))
+
+
+def press(page: Any, *keys: str) -> None:
+    """Press keys as a person does, who waits for the image."""
+    for key in keys:
+        page.keyboard.press(key)
+        wait_ready(page)
+
+
+def wait_saved(page: Any, server: Client, lines: int) -> list[dict[str, Any]]:
+    """Wait until the log has so many lines; the page sends them in the background."""
+    for _ in range(200):
+        if len(server.log()) >= lines:
+            break
+        page.wait_for_timeout(25)
+    assert len(server.log()) == lines, [(line["image_id"], line["action"], line["boxes"]) for line in server.log()]
+    return server.log()
+
+
+def place_of(page: Any, x: float, y: float, size: tuple[int, int]) -> tuple[float, float]:
+    """Where on the screen a pixel of the image is."""
+    canvas = page.locator("#canvas").bounding_box()
+    return canvas["x"] + canvas["width"] * x / size[0], canvas["y"] + canvas["height"] * y / size[1]
+
+
+def drag(page: Any, size: tuple[int, int], start: tuple[float, float], stop: tuple[float, float]) -> None:
+    """Drag the mouse from one pixel of the image to another."""
+    page.mouse.move(*place_of(page, *start, size))
+    page.mouse.down()
+    page.mouse.move(*place_of(page, (start[0] + stop[0]) / 2, (start[1] + stop[1]) / 2, size))
+    page.mouse.move(*place_of(page, *stop, size))
+    page.mouse.up()
+
+
+def linked_run(folder: Path, count: int, **options: Any) -> RunFolder:
+    """A run of many images that are all the same file."""
+    run = write_run(folder, [(160, 120)] * count, **options)
+    first, *others = (run.image_path(file) for file in run.images["file"].to_pylist())
+    paint(first, 160, 120)
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        os.link(first, path)
+    return run

@@ -3,12 +3,11 @@
 import io
 import json
 import socket
-from pathlib import Path
 
-import pooch
 import pytest
 from tests.review.support import Image, paint, write_run
 
+from bagwise.caches import cache_folder
 from bagwise.review.access import Guard, run_token
 from bagwise.review.decisions import DecisionLog, ReviewError
 from bagwise.review.server import ReviewServer
@@ -283,7 +282,7 @@ def test_the_token_is_private_stable_and_one_per_run(tmp_path):
     assert run_token(tmp_path / "a") == first
     assert run_token(tmp_path / "b") != first
     assert len(first) >= 32
-    (path,) = [file for file in Path(pooch.os_cache("bagwise")).glob("review/*.token") if file.read_text() == first]
+    (path,) = [file for file in cache_folder().glob("review/*.token") if file.read_text() == first]
     assert path.stat().st_mode & 0o077 == 0
     path.write_text(first[:5])
     assert len(run_token(tmp_path / "a")) >= 32, "a token cut short by a crash is made anew"
