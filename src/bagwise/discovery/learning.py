@@ -112,7 +112,8 @@ def refit_on_choices(model: bagwise.RMISVC, bags: Bags, y: np.ndarray, seed: int
     count = min(BOXES_FOR_COVARIANCE, bags.n_instances)
     drawn = bags.instances[np.sort(rng.choice(bags.n_instances, count, replace=False))].astype(np.float64)
     centre = drawn.mean(axis=0)
-    covariance = (drawn - centre).T @ (drawn - centre) / count
+    drawn -= centre
+    covariance = drawn.T @ drawn / count
     shrunk = covariance + np.eye(len(centre)) * (np.trace(covariance) / len(centre))
     difference = bags.instances[np.array(chosen)[y]].mean(axis=0) - centre
     direction = np.linalg.solve(shrunk, difference)
