@@ -49,7 +49,6 @@ def test_wrong_option_is_noticed():
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
 def test_help_is_complete(path, command):
     assert command.help, f"bagwise {path} says nothing about itself"
-    if path not in ("info",):
-        assert f"`bagwise {path}" in command.help, f"the help of bagwise {path} shows no example"
+    assert f"`bagwise {path}" in command.help, f"the help of bagwise {path} shows no example"
     for parameter in command.params:
         assert getattr(parameter, "help", None), f"bagwise {path}: {parameter.name} has no help"

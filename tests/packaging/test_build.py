@@ -83,7 +83,7 @@ def test_wheel_runs(python, tmp_path):
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert run(python, "-m", "bagwise", "--version", cwd=tmp_path).split() == ["bagwise", version]
     facts = json.loads(run(python, "-m", "bagwise", "info", "--json", cwd=tmp_path))
-    assert facts["bagwise"] == version
+    assert facts["versions"]["bagwise"] == version
     where = run(python, "-c", "import bagwise; print(bagwise.__file__)", cwd=tmp_path)
     assert str(python.parents[1]) in where
 

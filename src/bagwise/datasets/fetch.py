@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise.bags import Bags
+from bagwise.caches import cache_folder
 
 COREL = ("elephant", "fox", "tiger")
 TREC9 = (1, 2, 3, 4, 7, 9, 10)
@@ -113,10 +114,9 @@ def _path(name: str) -> Path:
 def _download(address: str, file: str, expected: str) -> Path:
     import pooch
 
-    cache = pooch.os_cache("bagwise")
     try:
         # pooch writes aside, checks the hash and only then moves the file into place.
-        found = pooch.retrieve(f"{address.rstrip('/')}/{file}", f"sha256:{expected}", fname=file, path=cache)
+        found = pooch.retrieve(f"{address.rstrip('/')}/{file}", f"sha256:{expected}", fname=file, path=cache_folder())
     except ValueError as error:
         raise ValueError(
             f"the download of {file} is truncated or damaged (its SHA-256 differs): "

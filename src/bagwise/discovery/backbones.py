@@ -5,7 +5,6 @@ The default is EfficientNet-Lite0, whose ImageNet weights come in a package of t
 
 import difflib
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from bagwise._optional import require
 from bagwise.atomic import replacing
+from bagwise.caches import cache_folder
 
 LARGEST_SIDE = 1000  # pixels that the network sees, whatever the shape of the photograph
 DEFAULT_FILE = "efficientnet-lite0-1.onnx"
@@ -40,12 +40,6 @@ NORMALISATIONS = {
     "caffe": Normalisation((104.0, 117.0, 123.0), (1.0, 1.0, 1.0), order="BGR"),
     "centred": Normalisation((127.0, 127.0, 127.0), (128.0, 128.0, 128.0)),
 }
-
-
-def cache_folder() -> Path:
-    """Where built networks are kept: BAGWISE_CACHE, else the user's cache folder."""
-    chosen = os.environ.get("BAGWISE_CACHE")
-    return Path(chosen) if chosen else Path(require("pooch", extra="vision").os_cache("bagwise"))
 
 
 def default_backbone(*, threads: int = 1) -> "Backbone":

@@ -16,10 +16,11 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qs
 
-import pooch
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bagwise.caches import cache_folder
 
 LARGEST_BODY = 256 * 1024
 PROTECTIVE_HEADERS = {
@@ -37,7 +38,7 @@ PROTECTIVE_HEADERS = {
 def run_token(run: Path) -> str:
     """The secret of this run for this user, made once, so that an open page outlives a restart of the server."""
     name = hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:32]
-    path = Path(pooch.os_cache("bagwise")) / "review" / f"{name}.token"
+    path = cache_folder() / "review" / f"{name}.token"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
