@@ -17,6 +17,7 @@ pytest.importorskip("onnxruntime")
 from tests.cluster.conftest import Processes, wait_until
 from tests.faults.small import make_photographs, results
 
+from bagwise.cli import main
 from bagwise.cluster import open_cluster
 from bagwise.discovery import pipeline, scaleout
 from bagwise.discovery.remote import RemoteStore, place_of
@@ -37,11 +38,17 @@ def labels_of(photographs):
 
 
 @pytest.fixture(scope="module")
-def expected(photographs, tmp_path_factory):
-    """The bytes of a run on one machine."""
+def alone(photographs, tmp_path_factory):
+    """A run on one machine."""
     folder = tmp_path_factory.mktemp("runs") / "alone"
     pipeline.discover(photographs[0], folder, labels=labels_of(photographs), settings=photographs[1], jobs=1)
-    return results(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(alone):
+    """The bytes of a run on one machine."""
+    return results(alone)
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +143,40 @@ def test_a_run_goes_on_between_one_machine_and_a_cluster(processes, photographs,
     shutil.rmtree(next(iter((tmp_path / "run" / "store").glob("shard-*"))))
     pipeline.discover(photographs[0], tmp_path / "run", labels=labels_of(photographs), settings=photographs[1], jobs=1)
     assert results(tmp_path / "run") == expected
+
+
+UNLABELLED = ("images.parquet", "boxes.parquet", "boxes.json")
+
+
+@pytest.fixture(scope="module")
+def unlabelled(alone, photographs, tmp_path_factory):
+    """The bytes of what one machine finds in photographs without labels."""
+    folder = tmp_path_factory.mktemp("runs") / "unlabelled"
+    found = pipeline.discover_unlabelled(alone, photographs[0], folder, jobs=1)
+    assert len(found.boxes) > 0
+    return {name: (folder / name).read_bytes() for name in UNLABELLED}
+
+
+@pytest.mark.parametrize("store", [None, "s3://unlabelled/run"])
+def test_photographs_without_labels(processes, alone, photographs, unlabelled, store, tmp_path, monkeypatch):
+    """By the command, so that it is sure that the command passes the cluster on."""
+    if store is not None:
+        import s3fs
+
+        s3fs.S3FileSystem().mkdir("unlabelled")
+    monkeypatch.setattr(scaleout, "FILES_AT_ONCE", 3)  # several tasks
+    options = ["--model", alone, "--cluster", processes.address, *(["--store", store] if store else [])]
+    command = ["bagwise", "discover", photographs[0], "-o", tmp_path / "new", *options]
+    monkeypatch.setattr(sys, "argv", [str(part) for part in command])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    assert {name: (tmp_path / "new" / name).read_bytes() for name in UNLABELLED} == unlabelled
+    made = [int(path.name[6:]) for path in (tmp_path / "new" / "store").glob("shard-*")]
+    assert len(made) == 8
+    assert min(made) >= scaleout.FIRST_SHARD  # by workers
+    reductions = [(folder / "store" / "reduction.npz").read_bytes() for folder in (alone, tmp_path / "new")]
+    assert reductions[0] == reductions[1]
 
 
 def test_shards_in_s3(processes, photographs, expected, tmp_path):

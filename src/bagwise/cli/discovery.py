@@ -76,9 +76,7 @@ def discover(
     from bagwise.discovery.settings import Settings
     from bagwise.discovery.summary import summary
 
-    if model is not None:
-        run = pipeline.discover_unlabelled(model, images, output, jobs=jobs, say=_say)
-    else:
+    if model is None:
         settings = Settings.preset(preset, str(backbone) if backbone else None, layer).changed(
             method=method,
             max_objects=max_objects,
@@ -88,7 +86,10 @@ def discover(
             crop=crop or None,
             seed=seed,
         )
-        with cluster_or_none(cluster, workers) as on:
+    with cluster_or_none(cluster, workers) as on:
+        if model is not None:
+            run = pipeline.discover_unlabelled(model, images, output, jobs=jobs, say=_say, cluster=on, store_at=store)
+        else:
             run = pipeline.discover(
                 images, output, labels=labels, split=split, settings=settings, snapshots=snapshots, jobs=jobs,
                 say=_say, cluster=on, store_at=store,

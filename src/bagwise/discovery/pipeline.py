@@ -157,6 +157,8 @@ def discover_unlabelled(
     *,
     jobs: int | None = None,
     say: Say = lambda text: None,
+    cluster: Cluster | None = None,
+    store_at: str | None = None,
 ) -> RunFolder:
     """Find the classes of an earlier run in photographs without labels.
 
@@ -168,6 +170,8 @@ def discover_unlabelled(
         A photograph, or a folder of them.
     output : path
         The new run folder.
+    jobs, say, cluster, store_at
+        As for `discover`.
     """
     former = RunFolder(model)
     settings = Settings.from_dict(former.manifest["settings"])
@@ -175,22 +179,36 @@ def discover_unlabelled(
         raise ValueError(f"{output} is the run that the models come from: choose another output folder")
     images = read_unlabelled(source)
     with sole_use(output):
-        return _discover_unlabelled(former, images, settings, _Run(Path(output), say), jobs or default_jobs())
+        run = _Run(Path(output), say)
+        return _discover_unlabelled(former, images, settings, run, jobs or default_jobs(), cluster, store_at)
 
 
-def _discover_unlabelled(former: RunFolder, images: ImageSet, settings: Settings, run: _Run, jobs: int) -> RunFolder:
+def _discover_unlabelled(
+    former: RunFolder,
+    images: ImageSet,
+    settings: Settings,
+    run: _Run,
+    jobs: int,
+    cluster: Cluster | None,
+    store_at: str | None,
+) -> RunFolder:
     run.note(f"{len(images)} photographs in {images.root}, models of {former.path}")
-    store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=former.store_path)
+    where = place_of(store_at or run.folder / "store")
+    if cluster is None:
+        store, problems, hashes = _extract(images, run, settings, jobs, reduction_from=former.store_path)
+    else:
+        store, problems, hashes = _extract_on(cluster, where, images, run, settings, former.store_path)
     readable = [file for file in images.files if file in store]
     if not readable:
         raise ValueError(f"no photograph of {images.root} could be read: {problems[0].reason}")
     models = _load_models(former, settings)
     with run.timed("localising"):
-        answers = [
-            answer
-            for m in models
-            for answer in localize(store, m, readable, max_objects=settings.max_objects, at_least=UNLABELLED_CONFIDENCE)
-        ]
+        if cluster is None:
+            of_class = partial(_localize_unlabelled, store, readable, settings)
+            answers = [answer for found in _in_threads(of_class, models, jobs, "localising") for answer in found]
+        else:
+            number = uuid.uuid4().hex
+            answers = scaleout.search(cluster, where, number, settings, readable, models, UNLABELLED_CONFIDENCE)
     shown: dict[str, set[str]] = {}
     for answer in answers:
         shown.setdefault(answer.file, set()).add(answer.label)
@@ -198,6 +216,13 @@ def _discover_unlabelled(former: RunFolder, images: ImageSet, settings: Settings
     images = ImageSet(images.root, images.files, found, problems=images.problems, kind=images.kind)
     learnt = former.manifest["learnt"]
     return _write(run, images, store, former.classes, answers, None, problems, settings, hashes, learnt)
+
+
+def _localize_unlabelled(
+    store: FeatureStore, files: Sequence[str], settings: Settings, model: ClassModel
+) -> list[Answer]:
+    found = localize(store, model, files, max_objects=settings.max_objects, at_least=UNLABELLED_CONFIDENCE)
+    return list(found)
 
 
 def _extract(
@@ -222,13 +247,18 @@ def _extract(
 
 
 def _extract_on(
-    cluster: Cluster, where: str, images: ImageSet, run: _Run, settings: Settings
+    cluster: Cluster,
+    where: str,
+    images: ImageSet,
+    run: _Run,
+    settings: Settings,
+    reduction_from: Path | None = None,
 ) -> tuple[FeatureStore, list[Problem], dict[str, str]]:
     """Have a cluster's workers fill the store."""
     backbone = settings.open_backbone()
     open_store = partial(scaleout.open_held, where, run.folder / "store", settings.store_settings(backbone))
     with run.timed("boxes and features"):
-        problems = scaleout.fill(cluster, where, settings, images, open_store(), run.note)
+        problems = scaleout.fill(cluster, where, settings, images, open_store(), run.note, reduction_from)
     return open_store(), problems, {"backbone": backbone.sha256}
 
 

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from bagwise.progress import track
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
 from .learning import ClassModel, Objectness, Recipe, examples, learn_class
-from .localize import Answer, Rivals, files_with, localize, rivals_of
+from .localize import FILES_AT_ONCE, Answer, Rivals, files_with, localize, rivals_of
 from .remote import RemoteStore, file_system, is_url
 from .settings import Settings
 from .store import IMAGES_PER_SHARD, FeatureStore
@@ -69,10 +69,31 @@ class FindTask:
     max_objects: int
 
 
+@dataclass(frozen=True)
+class SearchTask:
+    """Photographs that may show any of the classes."""
+
+    store: str
+    run: str
+    models: tuple[ClassModel, ...]
+    files: tuple[str, ...]
+    max_objects: int
+    at_least: float
+
+
 def fill(
-    cluster: Cluster, store: str, settings: Settings, images: ImageSet, held: FeatureStore, say: Callable[[str], None]
+    cluster: Cluster,
+    store: str,
+    settings: Settings,
+    images: ImageSet,
+    held: FeatureStore,
+    say: Callable[[str], None],
+    reduction_from: Path | None = None,
 ) -> list[Problem]:
-    """Have workers add every photograph that the store does not hold yet."""
+    """Have workers add every photograph that the store does not hold yet.
+
+    A new store reduces features as the one at ``reduction_from`` does; without that, a worker learns how.
+    """
     groups = [images.files[i : i + IMAGES_PER_SHARD] for i in range(0, len(images.files), IMAGES_PER_SHARD)]
     tasks = []
     for number, group in enumerate(groups, start=FIRST_SHARD):
@@ -82,9 +103,13 @@ def fill(
     if not tasks:
         return []
     if settings.components and not (held.path / REDUCTION).is_file():
-        say("one worker learns how to reduce the features")
-        for _ in cluster.map(learn_reduction, [ShardTask(store, settings, str(images.root), tuple(images.files), -1)]):
-            pass
+        if reduction_from is not None:
+            publish_file(reduction_from / REDUCTION, store, REDUCTION)
+        else:
+            say("one worker learns how to reduce the features")
+            sample = ShardTask(store, settings, str(images.root), tuple(images.files), -1)
+            for _ in cluster.map(learn_reduction, [sample]):
+                pass
     found: dict[int, list[Problem]] = {}
     done = cluster.map(make_shard, tasks)
     for task, problems in track(done, total=len(tasks), description=f"shards of {IMAGES_PER_SHARD} photographs"):
@@ -167,15 +192,43 @@ def find(
     return [answer for model in models for answer in answers[model.label]]
 
 
+def search(
+    cluster: Cluster,
+    store: str,
+    run: str,
+    settings: Settings,
+    files: Sequence[str],
+    models: Sequence[ClassModel],
+    at_least: float,
+) -> list[Answer]:
+    """Have workers find all classes in photographs that nobody labelled; answers in the order of the photographs."""
+    # Cut where `localize` cuts, so that sums are taken over the same blocks as on one machine.
+    parts = [tuple(files[i : i + FILES_AT_ONCE]) for i in range(0, len(files), FILES_AT_ONCE)]
+    tasks = [SearchTask(store, run, tuple(models), part, settings.max_objects, at_least) for part in parts]
+    done = track(cluster.map(search_on_worker, tasks), total=len(tasks), description="localising")
+    answers = {task.files: found for task, found in done}
+    return [answer for part in parts for answer in answers[part]]
+
+
 def learn_on_worker(task: LearnTask) -> ClassModel:
     """Learn one class beside the data."""
-    return learn_class(task.examples, _opened(task.store, task.run), task.label, task.recipe, task.prior)
+    with threadpool_limits(1):  # sums in one order, as on one machine
+        return learn_class(task.examples, _opened(task.store, task.run), task.label, task.recipe, task.prior)
 
 
 def find_on_worker(task: FindTask) -> list[Answer]:
     """Find one class beside the data."""
     store = _opened(task.store, task.run)
-    return list(localize(store, task.model, task.files, rivals=task.rivals, max_objects=task.max_objects))
+    with threadpool_limits(1):
+        return list(localize(store, task.model, task.files, rivals=task.rivals, max_objects=task.max_objects))
+
+
+def search_on_worker(task: SearchTask) -> list[Answer]:
+    """Find all classes in some photographs, beside the data."""
+    store = _opened(task.store, task.run)
+    find_class = partial(localize, store, max_objects=task.max_objects, at_least=task.at_least)
+    with threadpool_limits(1):
+        return [answer for model in task.models for answer in find_class(model, task.files)]
 
 
 def _subset(images: ImageSet, chosen: set[str]) -> ImageSet:
