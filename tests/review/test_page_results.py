@@ -20,7 +20,11 @@ def test_export_from_the_page(context, serve, small_run):
     page.click("#export-go")
     expect(page.locator("#export-result")).to_contain_text("written to")
     (document,) = (small_run.path / "exports").glob("coco-*/annotations.json")
-    assert len(json.loads(document.read_text())["annotations"]) == 1
+    written = json.loads(document.read_text())
+    assert len(written["annotations"]) == len(written["images"]) == 1
+    page.keyboard.press("Escape")
+    press(page, "Enter")
+    assert len(wait_saved(page, server, 2)) == 2, "after the dialog, keys are about the image again"
 
 
 def test_refit_from_the_page_ranks_the_rest_again(context, serve, tmp_path):

@@ -24,13 +24,21 @@ def learning_section(
     if run.snapshots is None or not len(run.snapshots):
         return ""
     steps, boxes = _snapshots(run)
-    curve = _curve(steps, boxes, truth, classes) if truth else ""
+    curve = _curve(steps, boxes, truth, classes, _end(answers)) if truth else ""
     rows = "".join(_row(run, answer, steps, boxes, truth, classes) for answer in _most_telling(answers, steps, boxes))
     return (
         '<section id="learning"><h2>How the answers came about</h2>'
         "<p>The best box of an image as the model learns, from the start, when it knows nothing of the class, "
-        f"to the end, when it has found what the class's images share.</p>{curve}{rows}</section>"
+        "to the end, when it has found what the class's images share. The models of the run learn on from there, with "
+        f"more steps, so that their answers may still change.</p>{curve}{rows}</section>"
     )
+
+
+def _end(answers: Mapping[str, Sequence[Answer]]) -> float:
+    """CorLoc of the run's own answers, over the pairs that can be judged; NaN where there is none."""
+    judged = ([answer.right for answer in found if answer.right is not None] for found in answers.values())
+    rates = [np.mean(right) for right in judged if right]
+    return float(np.mean(rates)) if rates else float("nan")
 
 
 def _snapshots(run: RunFolder) -> tuple[list[int], dict[tuple[str, str], dict[int, np.ndarray]]]:
@@ -89,6 +97,7 @@ def _curve(
     places: Mapping[tuple[str, str], Mapping[int, np.ndarray]],
     truth: Mapping[str, Sequence[TruthBox]],
     classes: Mapping[str, str],
+    end: float,
 ) -> str:
     """CorLoc of each snapshot, over the pairs that can be judged: the unweighted mean over classes."""
     hits: dict[str, dict[int, list[bool]]] = {}
@@ -106,6 +115,7 @@ def _curve(
     if len(points) < 2:
         return ""
     said = ", ".join(f"{100 * rate:.1f}% after {step:g} steps" for step, rate in points)
+    said += f", {100 * end:.1f}% at the end of the run"
     chart = line_chart(
         [Line("CorLoc", points)],
         title=f"CorLoc in the course of learning: {said}",

@@ -1,6 +1,7 @@
 """The report's page, section by section."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files as package_files
 from typing import Any
@@ -77,7 +78,7 @@ def _head(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evaluation: M
     if seconds:
         cards.append((_duration(seconds), "computing time"))
     items = "".join(f"<li><b>{escape(value)}</b><span>{escape(text)}</span></li>" for value, text in cards)
-    made = f"bagwise {run.manifest['bagwise']}, {run.manifest['created']}"
+    made = f"bagwise {run.manifest['bagwise']}, {_moment(run.manifest['created'])}"
     return (
         f'<header><h1>Objects found in {counted(len(run.images), "image")}</h1><p class="faint">{escape(made)}</p>'
         f'<ul class="cards">{items}</ul></header>'
@@ -184,7 +185,7 @@ def _galleries(
     links = "".join(f'<li><a href="#class-{run.classes.index(name)}">{escape(name)}</a></li>' for name in shown)
     sections = [
         f'<section id="galleries"><h2>Galleries</h2><p>{key}. The best answers are those the model is surest of, '
-        "the worst those it is least sure of; doubtful ones have a confidence near one half.</p>"
+        "the worst those it is least sure of; between them, the doubtful have a confidence nearest to one half.</p>"
         f"{note}<nav aria-label='Classes'><ul>{links}</ul></nav></section>"
     ]
     for label in track(shown, description="pictures of classes"):
@@ -257,6 +258,11 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], text: bool = Fal
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f'<div class="scroll"><table{" class=text" if text else ""}>{top}<tbody>{body}</tbody></table></div>'
+
+
+def _moment(created: str) -> str:
+    """``2026-11-16 15:03 UTC`` for the manifest's ``2026-11-16T15:03:08+00:00``."""
+    return f"{datetime.fromisoformat(created).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _duration(seconds: float) -> str:

@@ -106,7 +106,7 @@ def picture(
         shapes = "".join(f'<rect class="{kind}" {place}/>' for kind, place in pairs)
         overlay = f'<svg viewBox="0 0 {width} {height}" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>'
         ratio = f'width="{width}" height="{height}"'
-        inner = f'<img src="{source}" {ratio} alt="{escape(alt)}" loading="lazy" decoding="async">{overlay}'
+        inner = f'<img src="{source}" {ratio} alt="{escape(alt)}" decoding="async">{overlay}'
     return f'<figure class="{state}"><div class="frame">{inner}</div><figcaption>{caption}</figcaption></figure>'
 
 

@@ -3,7 +3,7 @@
 import { Outbox, Refused, get, post } from "./api.js";
 import { overlap, same, sameAll } from "./boxes.js";
 import { Candidates } from "./candidates.js";
-import { setUpDialogs, showHelp, toast } from "./dialogs.js";
+import { sentence, setUpDialogs, showHelp, toast } from "./dialogs.js";
 import { setUpKeys } from "./keys.js";
 import { VirtualList } from "./list.js";
 import { Presses } from "./presses.js";
@@ -72,7 +72,7 @@ async function show(id) {
   try {
     got = await store.detail(id);
   } catch (error) {
-    if (error instanceof Refused) toast(error.message, "bad");
+    if (error instanceof Refused) toast(sentence(error.message), "bad");
     else setTimeout(() => turn === showing && show(id), 1000); // the server is away: try again
     return;
   }
@@ -272,7 +272,7 @@ async function refit() {
     showRefit(await post("/api/refit", {}));
     poll();
   } catch (error) {
-    toast(error.message, "bad");
+    toast(sentence(error.message), "bad");
   }
 }
 
@@ -367,7 +367,7 @@ function toggleList(open = !document.body.classList.contains("list-open")) {
 
 async function start() {
   setUpButtons();
-  setUpDialogs();
+  setUpDialogs(focusStage);
   setUpKeys(act);
   try {
     // What a reload interrupted goes first, so that the index holds it; but the page does not wait for ever.
@@ -375,7 +375,7 @@ async function start() {
     await store.load();
   } catch (error) {
     $("progress-text").textContent = "";
-    $("message").textContent = error instanceof Refused ? error.message : "The server does not answer. Is `bagwise review` still running?";
+    $("message").textContent = error instanceof Refused ? sentence(error.message) : "The server does not answer. Is `bagwise review` still running?";
     $("message").hidden = false;
     return;
   }

@@ -13,7 +13,18 @@ export function toast(text, kind = "info") {
   setTimeout(() => element.remove(), kind === "info" ? 3500 : 8000);
 }
 
-export function setUpDialogs() {
+/** What the server says, as it stands on a page: with a capital letter and a full stop. */
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+/** A line of what the user should know; those that begin with blanks are steps under the one before. */
+function noteLine(text) {
+  const line = document.createElement("small");
+  line.className = text.startsWith(" ") ? "step" : "";
+  line.textContent = text.trim();
+  return line;
+}
+
+export function setUpDialogs(onClosed) {
   const help = $("help-dialog"), dialog = $("export-dialog"), go = $("export-go"), result = $("export-result");
   $("help").addEventListener("click", () => help.showModal());
   $("export").addEventListener("click", () => {
@@ -28,14 +39,17 @@ export function setUpDialogs() {
     result.textContent = "Writing…";
     try {
       const done = await post("/api/export", { format, checked_only: $("export-checked").checked });
-      result.textContent = `${done.boxes} ${done.boxes === 1 ? "box" : "boxes"} in ${done.images} ${done.images === 1 ? "image" : "images"} written to ${done.path}. ${done.notes.join(". ")}`;
+      const what = `${done.boxes} ${done.boxes === 1 ? "box" : "boxes"} in ${done.images} ${done.images === 1 ? "image" : "images"} written to ${done.path}`;
+      result.replaceChildren(what, ...done.notes.map(noteLine));
     } catch (error) {
       result.className = "result bad";
-      result.textContent = error.message;
+      result.textContent = sentence(error.message);
     }
     go.disabled = false;
   });
   for (const each of [help, dialog]) {
+    // Otherwise the button that opened it would have the focus again, and Enter would open it instead of accepting.
+    each.addEventListener("close", onClosed);
     // A click on the backdrop closes, as people expect.
     each.addEventListener("click", (event) => event.target === each && each.close());
   }

@@ -25,6 +25,7 @@ export function showProgress(store, decidedHere) {
   $("progress").max = Math.max(1, count.total);
   $("progress").value = count.checked;
   $("progress-text").textContent = `${count.checked} of ${count.total} checked · ${count.accepted} accepted · ${count.rejected} rejected`;
+  $("progress-short").textContent = `${count.checked}/${count.total}`; // where there is no room for more
   const open = store.order.filter((id) => store.items[id].status === OPEN).length;
   $("list-summary").textContent = store.order.length ? `${store.order.length} listed, ${open} to check` : "Nothing fits these filters.";
   const badge = $("refit-count");
