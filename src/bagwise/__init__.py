@@ -10,6 +10,7 @@ from bagwise.instance_space.apr import APR
 from bagwise.instance_space.boosting import MILBoost
 from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
 from bagwise.instance_space.forest import MIForest
+from bagwise.instance_space.multifold import MultiFoldSVC
 from bagwise.instance_space.single import SingleInstance
 from bagwise.instance_space.svm import MISVC, MiSVC
 from bagwise.persistence import load, save
@@ -40,6 +41,7 @@ __all__ = [
     "MiSVC",
     "MiVLAD",
     "MiVLADTransformer",
+    "MultiFoldSVC",
     "OnInstances",
     "PPMMKernelSVC",
     "SingleInstance",

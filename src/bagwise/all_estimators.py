@@ -16,6 +16,7 @@ def classifiers() -> list[type[BagClassifier]]:
     from bagwise.instance_space.boosting import MILBoost
     from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
     from bagwise.instance_space.forest import MIForest
+    from bagwise.instance_space.multifold import MultiFoldSVC
     from bagwise.instance_space.single import SingleInstance
     from bagwise.instance_space.svm import MISVC, MiSVC
     from bagwise.rmi import RMISVC
@@ -32,6 +33,7 @@ def classifiers() -> list[type[BagClassifier]]:
         EMDD,
         MILBoost,
         MIForest,
+        MultiFoldSVC,
         MIKernelSVC,
         MiGraphSVC,
         MIGraphSVC,
@@ -54,7 +56,6 @@ def deep_classifiers() -> list[type[BagClassifier]]:
 
 def storable_types() -> list[type]:
     """Classes that a model file may hold: the classifiers and the parts they are made of."""
-    from bagwise.discovery.multifold import MultiFoldSVC
     from bagwise.embedded_space.fisher import MiFVTransformer
     from bagwise.embedded_space.miles import MILESTransformer
     from bagwise.embedded_space.mixture import Mixture, Projection
@@ -76,6 +77,5 @@ def storable_types() -> list[type]:
         MiFVTransformer,
         MiVLADTransformer,
         Mixture,
-        MultiFoldSVC,
         Projection,
     ]

@@ -70,7 +70,7 @@ def test_same_seed_same_model(known):
     assert one.calibration == two.calibration
 
 
-@pytest.mark.parametrize("method", ["MISVC", "multi-fold", "edge-boxes"])
+@pytest.mark.parametrize("method", ["MISVC", "MultiFoldSVC", "edge-boxes"])
 def test_other_methods(known, method):
     images, store = known
     prior = Objectness.of_store(store, images.files, 2.0)

@@ -35,7 +35,7 @@ def discover(
     preset: Annotated[str, typer.Option(help="default, or paper: the published recipe to the letter.")] = "default",
     method: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="RMISVC, any other classifier of bagwise that scores instances, multi-fold or edge-boxes."),
+        typer.Option(help="RMISVC, any other classifier of bagwise that scores instances, or edge-boxes."),
     ] = None,
     max_objects: Annotated[int, typer.Option(min=1, help="Most objects of a class in one image.")] = 1,
     max_boxes: Annotated[int, typer.Option(min=1, help="Most boxes to consider in one image.")] = 400,

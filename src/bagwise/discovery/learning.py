@@ -16,12 +16,10 @@ from bagwise.base import InstanceScorer
 
 from .calibration import Calibration, calibrate, scores_in_parts
 from .imageset import ImageSet
-from .multifold import MultiFoldSVC
 from .store import FeatureStore
 
 RMI = "RMISVC"
 OBJECTNESS_ALONE = "edge-boxes"
-MULTI_FOLD = "multi-fold"
 BOXES_FOR_COVARIANCE = 60_000
 REFIT_SHARE = 0.4  # of each half of the final direction; below one half, so that the prior gains weight
 FEWEST_NEGATIVES = 200  # when the class itself has fewer photographs
@@ -123,11 +121,10 @@ def refit_on_choices(model: bagwise.RMISVC, bags: Bags, y: np.ndarray, seed: int
 
 
 def instance_scorers() -> dict[str, type[InstanceScorer]]:
-    """What can learn classes, by name: the library's classifiers that score instances, and multi-fold learning."""
+    """What can learn classes, by name: the library's classifiers that score instances."""
     from bagwise.all_estimators import classifiers
 
-    named = {kind.__name__: kind for kind in classifiers() if issubclass(kind, InstanceScorer)}
-    return {**named, MULTI_FOLD: MultiFoldSVC}
+    return {kind.__name__: kind for kind in classifiers() if issubclass(kind, InstanceScorer)}
 
 
 def check_method(method: str) -> None:
