@@ -1,5 +1,6 @@
 """From labelled photographs to a run folder, and from a run to boxes in photographs that nobody labelled."""
 
+import ctypes
 import shutil
 import sys
 import time
@@ -243,7 +244,18 @@ def _extract(
         run.note(
             f"boxes and features of {done} photographs in {seconds:.0f} s ({done / max(seconds, 1e-9):.1f} a second)"
         )
-    return store, problems, {"backbone": features.backbone.sha256}
+    hashes = {"backbone": features.backbone.sha256}
+    del extractor, features
+    _give_back_memory()
+    return store, problems, hashes
+
+
+def _give_back_memory() -> None:
+    """Return what the networks' threads have freed to the system: glibc keeps it, and learning needs room next."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def _extract_on(
