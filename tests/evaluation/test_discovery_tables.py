@@ -39,6 +39,18 @@ def test_measured_figures_stand_beside_the_published(run):
     assert cells(text, "RMI-SVM (run)") == ["RMI-SVM (run)", "classes", "2", "2100", "0.5", "6"]
 
 
+def test_a_run_says_when_it_has_fewer_classes_and_one_on_other_classes_stays_out_of_table_5(run, tmp_path):
+    assert "| RMI-SVM (run), measured, 2 of 20 classes |" in discovery_tables([run])
+    files, labels = ("a/1.jpg", "b/2.jpg"), (("owl",), ("elk",))
+    other, truth = make_run(tmp_path / "other", files=files, labels=labels)
+    images = ImageSet(tmp_path / "other" / "images", list(files), [()] * 2, truth)
+    keep_evaluation(other, evaluate_run(other, images, name="classes"), truth)
+    text = discovery_tables([other])
+    assert "owl" not in text
+    assert cells(text, "**mean**") == ["**mean**", "40.2"]
+    assert cells(text, "RMI-SVM (run)")[:3] == ["RMI-SVM (run)", "classes", "2"], "its time is a time"
+
+
 def evaluate_rates(run):
     from bagwise.evaluation.kept import kept_evaluation
 

@@ -14,16 +14,18 @@ def register(app: typer.Typer) -> None:
 
     @app.command(rich_help_panel="Objects in photographs")
     def review(
-        run: Annotated[Path, typer.Argument(help="The folder that `bagwise discover` wrote.")],
+        run: Annotated[Path, typer.Argument(help="The folder that bagwise discover wrote.", metavar="RUN")],
         host: Annotated[str, typer.Option(help="Where to listen; this computer alone by default.")] = "127.0.0.1",
-        port: Annotated[int | None, typer.Option(help="The port; 8765, or any free one, by default.")] = None,
+        port: Annotated[
+            int | None, typer.Option(min=0, max=65535, help="The port; 8765, or any free one, by default.")
+        ] = None,
         browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     ) -> None:
         """Check and correct the boxes of a run on a page in the browser.
 
         Every decision is saved at once in RUN/decisions.jsonl; stop with Ctrl-C and go on whenever you like.
 
-        Example: `bagwise review run`
+        Examples: `bagwise review run` · `bagwise review run --port 9000 --no-browser`
         """
         from bagwise.discovery.runfolder import RunFolder
         from bagwise.review.access import is_loopback
