@@ -99,10 +99,18 @@ def test_wheel_learns_from_its_own_data(python, tmp_path):
     assert int(photos) == 81
 
 
-def test_import_is_light(python, tmp_path):
-    """Compilers, plots, networks and images are imported when they are needed; at first, only what scikit-learn is."""
+def test_command_line_starts_at_once(python, tmp_path):
+    """Help and completion wait for nothing heavy."""
     code = (
-        "import sys, sklearn.svm; before = {name.split('.')[0] for name in sys.modules}; import bagwise; "
+        "import sys, bagwise.cli; print(*sorted({'numpy', 'scipy', 'sklearn', 'numba', 'pyarrow'} & set(sys.modules)))"
+    )
+    assert run(python, "-c", code, cwd=tmp_path).split() == []
+
+
+def test_import_is_light(python, tmp_path):
+    """Compilers, plots, networks and images wait until they are needed; classifiers import what scikit-learn does."""
+    code = (
+        "import sys, sklearn.svm; before = {name.split('.')[0] for name in sys.modules}; from bagwise import *; "
         "print(*({name.split('.')[0] for name in sys.modules} - before - set(sys.stdlib_module_names)))"
     )
     assert run(python, "-c", code, cwd=tmp_path).split() == ["bagwise"]
