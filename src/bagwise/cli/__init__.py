@@ -15,6 +15,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Multiple-instance learning, and object discovery in photographs with image-level labels.",
+    epilog="Begin with `bagwise demo`. `bagwise COMMAND --help` explains a command and shows examples.",
 )
 
 COMMAND_MODULES = ("demo", "discovery", "trust", "review", "mil", "about")

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from bagwise.cli.options import ClusterAddress, ClusterWorkers, cluster_or_none
+from bagwise.cli.options import ClusterAddress, ClusterWorkers, cluster_or_none, one_of
 
 
 def register(app: typer.Typer) -> None:
@@ -31,16 +31,19 @@ def fit(
     label: Annotated[str, typer.Option(help="Column with the label of the row's bag.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the model.")],
     feature: Features = None,
-    method: Annotated[str, typer.Option(help="Classifier, by its class name in bagwise.")] = "RMISVC",
+    method: Annotated[
+        str, typer.Option(help="A classifier by its class name: RMISVC, MISVC, MiFV, EMDD, ...")
+    ] = "RMISVC",
     positive: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="Of two labels, the one that a single instance causes. Default: the one that sorts last."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)] = 0,
 ) -> None:
     """Learn from a table of instances with a bag column.
 
-    Example: `bagwise fit molecules.csv --bag molecule --label musk -o musk.bagwise`
+    Examples: `bagwise fit molecules.csv --bag molecule --label musk -o musk.bagwise` ·
+    `bagwise fit molecules.parquet --bag molecule --label activity --positive active --method MISVC -o misvc.bagwise`
     """
     import bagwise
     from bagwise.tabular import fit_table
@@ -79,12 +82,25 @@ def predict(
 
 
 def bench(
-    sets: Annotated[str, typer.Option(help="Data sets, separated by commas; default: the paper's twelve.")] = "",
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas; default: all.")] = "",
-    table: Annotated[str, typer.Option(help="All methods on a table's sets: musk, corel, trec9 or newsgroups.")] = "",
+    sets: Annotated[
+        str, typer.Option(help="Data sets, separated by commas, such as musk1,fox. Default: the paper's twelve.")
+    ] = "",
+    methods: Annotated[
+        str, typer.Option(help="Methods, separated by commas, such as RMI-SVM,mi-SVM. Default: all.")
+    ] = "",
+    table: Annotated[
+        str,
+        typer.Option(
+            help="The data sets of one table: musk, corel, trec9 or newsgroups.",
+            autocompletion=one_of("musk", "corel", "trec9", "newsgroups"),
+        ),
+    ] = "",
     protocol: Annotated[
         str,
-        typer.Option(help="paper: fixed published parameters; nested: chosen on training bags; default: no arguments."),
+        typer.Option(
+            help="Parameters. paper: the published ones; nested: chosen on the training bags; default: none given.",
+            autocompletion=one_of("paper", "nested", "default"),
+        ),
     ] = "paper",
     repeats: Annotated[int, typer.Option(help="How often to repeat the 10-fold cross-validation.", min=1)] = 10,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for results, summary and table.")] = Path(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -11,14 +11,29 @@ import typer
 if TYPE_CHECKING:
     from bagwise.cluster import Cluster
 
+CLUSTER_PANEL = "On a cluster"
 ClusterAddress = Annotated[
     Optional[str],  # noqa: UP045 - typer reads this form on every Python
-    typer.Option("--cluster", help="Run on the Dask cluster whose scheduler is here, such as tcp://host:8786."),
+    typer.Option(
+        "--cluster",
+        help="Run on the Dask cluster with this scheduler, such as tcp://host:8786.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
 ]
 ClusterWorkers = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--workers", min=1, help="Run on a Dask cluster of this many processes, started here."),
+    typer.Option(
+        "--workers",
+        min=1,
+        help="Run on a Dask cluster of this many processes, started here.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
 ]
+
+
+def one_of(*values: str) -> Callable[[str], list[str]]:
+    """What the shell completes an option's value to."""
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
 
 
 @contextmanager
