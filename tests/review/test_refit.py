@@ -1,6 +1,7 @@
 """Decisions as constraints, and a model that learns from them."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -8,9 +9,11 @@ import pytest
 from tests.review.learning import share_right, write_learnable_run
 
 from bagwise import Bags
+from bagwise.discovery.imageset import ImageSet
+from bagwise.discovery.localize import localize, rivals_of
 from bagwise.review.constraints import NEGATIVES, SAME_BOX, Constraints, constraints_of
 from bagwise.review.decisions import ItemState
-from bagwise.review.refit import NEGATIVE_WEIGHT, POSITIVE_WEIGHT, refit, training_set
+from bagwise.review.refit import NEGATIVE_WEIGHT, POSITIVE_WEIGHT, Learner, refit, training_set
 from bagwise.review.session import ReviewSession
 
 OBJECT = (20.0, 20.0, 120.0, 120.0)
@@ -187,3 +190,17 @@ def test_two_hundred_images_of_four_hundred_boxes_take_less_than_five_seconds(tm
     # Processor time of both threads together: the wall clock of a busy machine says nothing.
     assert time.process_time() - started < 10
     assert share_right(run, "cat", besides=set(range(1, 41))) > 0.9
+
+
+def test_other_classes_of_an_image_count_as_they_did_in_the_run(tmp_path):
+    learner = Learner(write_learnable_run(tmp_path / "run", steps=500))
+    files = learner.images.files
+    learner.images = ImageSet(learner.images.root, files, [("cat", "dog")] * len(files))
+    scores = {}
+    for rivalry in (True, False):
+        learner.settings = replace(learner.settings, rivalry=rivalry)
+        rivals = rivals_of(learner.images, list(learner.models.values()), "cat") if rivalry else None
+        answers = learner.answers("cat")
+        assert answers == list(localize(learner.store, learner.models["cat"], files, rivals=rivals))
+        scores[rivalry] = [answer.score for answer in answers]
+    assert scores[True] != scores[False]
