@@ -7,7 +7,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from bagwise.cli.options import ClusterAddress, ClusterWorkers, cluster_or_none
+from bagwise.cli.options import CLUSTER_PANEL, ClusterAddress, ClusterWorkers, cluster_or_none, one_of
+
+NETWORK_PANEL = "A network of your own"
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +24,7 @@ def discover(
     output: Annotated[Path, typer.Option("-o", "--output", help="The run folder; a run that was stopped goes on.")],
     labels: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads this form on every Python
-        typer.Option(help="Table of image and labels (.csv), or a COCO file (.json)."),
+        typer.Option(help="A table (.csv) of images and labels, or a COCO file (.json)."),
     ] = None,
     split: Annotated[
         Optional[str],  # noqa: UP045
@@ -30,29 +32,51 @@ def discover(
     ] = None,
     model: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="An earlier run: find its classes in images without labels."),
+        typer.Option(help="An earlier run: find its classes in these images, which need no labels."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="default, or paper: the published recipe to the letter.")] = "default",
+    preset: Annotated[
+        str,
+        typer.Option(
+            help="default, or paper: the published recipe to the letter.", autocompletion=one_of("default", "paper")
+        ),
+    ] = "default",
     method: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="RMISVC, any other classifier of bagwise that scores instances, or edge-boxes."),
     ] = None,
     max_objects: Annotated[int, typer.Option(min=1, help="Most objects of a class in one image.")] = 1,
     max_boxes: Annotated[int, typer.Option(min=1, help="Most boxes to consider in one image.")] = 400,
-    edges: Annotated[str, typer.Option(help="network, gradient, or a structured forest (model.yml.gz).")] = "network",
+    edges: Annotated[
+        str,
+        typer.Option(
+            help="Edges that boxes are proposed from: network, gradient, or the file of a structured forest.",
+            autocompletion=one_of("network", "gradient"),
+        ),
+    ] = "network",
     backbone: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="ONNX model to take features from. Default: EfficientNet-Lite0."),
+        typer.Option(
+            help="ONNX file to describe boxes with. Default: EfficientNet-Lite0.", rich_help_panel=NETWORK_PANEL
+        ),
     ] = None,
     layer: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Tensor or node of the ONNX model whose output is used."),
+        typer.Option(help="Tensor or node of the ONNX file whose output is used.", rich_help_panel=NETWORK_PANEL),
     ] = None,
     normalise: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="How the ONNX model wants its pixels: imagenet, caffe or centred. Default: imagenet."),
+        typer.Option(
+            help="How the network wants its pixels: imagenet, caffe or centred. Default: imagenet.",
+            autocompletion=one_of("imagenet", "caffe", "centred"),
+            rich_help_panel=NETWORK_PANEL,
+        ),
     ] = None,
-    crop: Annotated[bool, typer.Option("--crop", help="Run the network on every box by itself.")] = False,
+    crop: Annotated[
+        bool,
+        typer.Option(
+            "--crop", help="Run the network on every box by itself: much slower.", rich_help_panel=NETWORK_PANEL
+        ),
+    ] = False,
     snapshots: Annotated[
         bool, typer.Option("--snapshots", help="Also keep the answers after 0, 100, 500, 1000 and 2000 steps.")
     ] = False,
@@ -60,17 +84,28 @@ def discover(
         Optional[int],  # noqa: UP045
         typer.Option(min=1, help="Threads. Default: one per core."),
     ] = None,
+    device: Annotated[
+        str, typer.Option(help="cpu, or cuda: the network and the learning run on an NVIDIA card.")
+    ] = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     cluster: ClusterAddress = None,
     workers: ClusterWorkers = None,
     store: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="With a cluster: folder or URL (s3://...) that all workers see. Default: the run folder."),
+        typer.Option(
+            help="Folder or URL (s3://...) that all workers see, for features. Default: the run folder.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
     ] = None,
 ) -> None:
     """Find objects in images that carry only image-level labels.
 
-    Example: `bagwise discover photos -o run`, where photos has one folder per class.
+    The run folder gets a box for every image and label, ranked alternatives and a model of each class. Go on with
+    `bagwise report`, `bagwise review` and `bagwise export`.
+
+    Examples: `bagwise discover photos -o run`, where photos has one folder per class ·
+    `bagwise discover photos --labels labels.csv -o run` · `bagwise discover VOC2007 --split train -o run` ·
+    `bagwise discover inbox --model run -o found`
     """
     from bagwise.discovery import pipeline
     from bagwise.discovery.settings import Settings
@@ -84,11 +119,14 @@ def discover(
             edges=edges,
             normalise=normalise,
             crop=crop or None,
+            device=device,
             seed=seed,
         )
     with cluster_or_none(cluster, workers) as on:
         if model is not None:
-            run = pipeline.discover_unlabelled(model, images, output, jobs=jobs, say=_say, cluster=on, store_at=store)
+            run = pipeline.discover_unlabelled(
+                model, images, output, jobs=jobs, device=device, say=_say, cluster=on, store_at=store
+            )
         else:
             run = pipeline.discover(
                 images, output, labels=labels, split=split, settings=settings, snapshots=snapshots, jobs=jobs,

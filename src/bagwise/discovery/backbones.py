@@ -1,4 +1,4 @@
-"""Networks that turn pixels into features: any ONNX model, cut at any layer, on ONNX Runtime.
+"""Networks that turn pixels into features: any ONNX model, cut at any layer.
 
 The default is EfficientNet-Lite0, whose ImageNet weights come in a package of their own, so nothing is fetched.
 """
@@ -14,6 +14,8 @@ import numpy as np
 from bagwise._optional import require
 from bagwise.atomic import replacing
 from bagwise.caches import cache_folder
+
+from .runtimes import Runtime, open_runtime
 
 LARGEST_SIDE = 1000  # pixels that the network sees, whatever the shape of the photograph
 DEFAULT_FILE = "efficientnet-lite0-1.onnx"
@@ -42,7 +44,7 @@ NORMALISATIONS = {
 }
 
 
-def default_backbone(*, threads: int = 1) -> "Backbone":
+def default_backbone(*, threads: int = 1, device: str = "cpu") -> "Backbone":
     """EfficientNet-Lite0, its last map (1280 channels, stride 32); built into the user's cache on first use."""
     file = cache_folder() / DEFAULT_FILE
     if not file.is_file():
@@ -54,11 +56,16 @@ def default_backbone(*, threads: int = 1) -> "Backbone":
         model = build_efficientnet_lite0(weights)
         with replacing(file) as aside:
             aside.write_bytes(model.SerializeToString())
-    return open_backbone(file, "features", normalise="centred", threads=threads)
+    return open_backbone(file, "features", normalise="centred", threads=threads, device=device)
 
 
 def open_backbone(
-    file: str | Path, layer: str | None = None, *, normalise: str = "imagenet", threads: int = 1
+    file: str | Path,
+    layer: str | None = None,
+    *,
+    normalise: str = "imagenet",
+    threads: int = 1,
+    device: str = "cpu",
 ) -> "Backbone":
     """Open an ONNX model and cut it at a layer.
 
@@ -71,7 +78,9 @@ def open_backbone(
     normalise : {"imagenet", "caffe", "centred"}
         How pixels are brought to the network's range.
     threads : int
-        Threads inside one call.
+        Threads inside one call on the CPU.
+    device : {"cpu", "cuda"}
+        Where it runs; see `open_runtime`.
     """
     file = Path(file)
     if not file.is_file():
@@ -85,9 +94,9 @@ def open_backbone(
         raise ValueError(f"{file} is not an ONNX model: {error}") from error
     layer = cut_at_layer(model, layer, str(file))
     digest = hashlib.sha256(f"{layer} {normalise} ".encode() + file.read_bytes()).hexdigest()
-    return Backbone(
-        model.SerializeToString(), f"{file.stem}:{layer}", digest, NORMALISATIONS[normalise], threads=threads
-    )
+    name = f"{file.stem}:{layer}"
+    runtime = open_runtime(model.SerializeToString(), name, threads=threads, device=device)
+    return Backbone(runtime, name, digest, NORMALISATIONS[normalise])
 
 
 def cut_at_layer(model: Any, layer: str | None, what: str) -> str:
@@ -139,12 +148,11 @@ class Backbone:
 
     Parameters
     ----------
-    model : bytes
-        A serialised ONNX model with one output.
+    runtime : Runtime
+        The network, made ready by `open_runtime`.
     name, sha256 : str
         For manifests: the model's name and layer, and a digest of both with the weights.
     normalisation : Normalisation
-    threads : int
 
     Attributes
     ----------
@@ -154,23 +162,13 @@ class Backbone:
         Images per call where the model fixes it.
     """
 
-    def __init__(self, model: bytes, name: str, sha256: str, normalisation: Normalisation, *, threads: int = 1) -> None:
-        runtime = require("onnxruntime", extra="vision")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            self._session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's errors share no base class
-            raise ValueError(f"ONNX Runtime cannot run {name}: {error}") from error
+    def __init__(self, runtime: Runtime, name: str, sha256: str, normalisation: Normalisation) -> None:
+        self._runtime = runtime
         self.name, self.sha256, self.normalisation = name, sha256, normalisation
-        inputs = self._session.get_inputs()
-        shape = list(inputs[0].shape) if inputs else []
-        if len(inputs) != 1 or len(shape) != 4 or 3 not in (shape[1], shape[3]):
+        shape = runtime.input_shape
+        if len(shape) != 4 or 3 not in (shape[1], shape[3]):
             raise ValueError(f"{name} should have one input of shape (n, 3, height, width), not {shape}")
         self._channels_last = shape[1] != 3
-        self._input, self._type = inputs[0].name, inputs[0].type
         rows, columns = shape[1:3] if self._channels_last else shape[2:4]
         self.size = (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else None
         self.batch = shape[0] if isinstance(shape[0], int) else None
@@ -223,7 +221,7 @@ class Backbone:
         batch = self.normalisation(images)
         if not self._channels_last:
             batch = batch.transpose(0, 3, 1, 2)
-        batch = np.ascontiguousarray(batch, dtype=np.float16 if self._type == "tensor(float16)" else np.float32)
+        batch = np.ascontiguousarray(batch, dtype=self._runtime.dtype)
         step = self.batch or len(batch)
         parts = []
         for start in range(0, len(batch), step):
@@ -231,7 +229,7 @@ class Backbone:
             short = step - len(part)
             if short:
                 part = np.concatenate([part, np.repeat(part[-1:], short, axis=0)])
-            parts.append(self._session.run(None, {self._input: part})[0][: step - short])
+            parts.append(self._runtime(part)[: step - short])
         output = np.concatenate(parts).astype(np.float32, copy=False)
         if output.ndim == 4 and self._channels_last:
             output = output.transpose(0, 3, 1, 2)

@@ -56,7 +56,7 @@ class Recipe:
     seed: int = 0
 
 
-def _rmi(recipe: Recipe) -> InstanceScorer:
+def _rmi(recipe: Recipe, device: str) -> InstanceScorer:
     return bagwise.RMISVC(
         recipe.lam,
         recipe.beta,
@@ -66,25 +66,31 @@ def _rmi(recipe: Recipe) -> InstanceScorer:
         sampling=recipe.sampling,
         radius=recipe.radius,
         scaling=None,
+        device=device,
         random_state=recipe.seed,
     )
 
 
-def make_model(recipe: Recipe) -> InstanceScorer:
+def make_model(recipe: Recipe, device: str = "cpu") -> InstanceScorer:
     """An unfitted classifier: RMI-SVM by the recipe, or any other instance scorer of the library with its defaults."""
     if recipe.method == RMI:
-        return _rmi(recipe)
+        return _rmi(recipe, device)
     kind = instance_scorers()[recipe.method]
     options: dict[str, Any] = {"scaling": None, "random_state": recipe.seed}
     known = kind().get_params(deep=False)
     return kind(**{name: value for name, value in options.items() if name in known})
 
 
-def fit_model(recipe: Recipe, bags: Bags, y: np.ndarray) -> InstanceScorer:
-    """A fitted classifier of bags with labels y (n_bags,), True where the class is shown."""
-    model = make_model(recipe).fit(bags, y)
-    if isinstance(model, bagwise.RMISVC) and recipe.refit:
-        refit_on_choices(model, bags, y, recipe.seed)
+def fit_model(recipe: Recipe, bags: Bags, y: np.ndarray, device: str = "cpu") -> InstanceScorer:
+    """A fitted classifier of bags with labels y (n_bags,), True where the class is shown.
+
+    On the device "cuda" RMI-SVM's steps are made on a card; other methods know only the CPU.
+    """
+    model = make_model(recipe, device).fit(bags, y)
+    if isinstance(model, bagwise.RMISVC):
+        model.set_params(device="cpu")  # whoever gets the model need not have a card
+        if recipe.refit:
+            refit_on_choices(model, bags, y, recipe.seed)
     return model
 
 
@@ -211,7 +217,9 @@ def _draw(files: list[str], count: int, rng: np.random.Generator) -> list[str]:
     return [files[i] for i in np.sort(rng.choice(len(files), count, replace=False))]
 
 
-def learn_class(images: ImageSet, store: FeatureStore, label: str, recipe: Recipe, prior: Objectness) -> ClassModel:
+def learn_class(
+    images: ImageSet, store: FeatureStore, label: str, recipe: Recipe, prior: Objectness, device: str = "cpu"
+) -> ClassModel:
     """Learn one class and calibrate it on photographs that the models had not seen."""
     shown, absent = examples(images, store, label, recipe.seed)
     if recipe.method == OBJECTNESS_ALONE or not absent or not shown:
@@ -219,8 +227,8 @@ def learn_class(images: ImageSet, store: FeatureStore, label: str, recipe: Recip
     bags = bags_of(store, shown + absent, prior)
     y = np.arange(len(bags)) < len(shown)
     quick = replace(recipe, steps=max(1, recipe.steps // 2))  # the models to calibrate with see a third of the bags
-    model = fit_model(recipe, bags, y)
+    model = fit_model(recipe, bags, y, device)
     calibration = calibrate(
-        bags, y, [store.boxes(file)[0] for file in shown], lambda part, labels: fit_model(quick, part, labels)
+        bags, y, [store.boxes(file)[0] for file in shown], lambda part, labels: fit_model(quick, part, labels, device)
     )
     return ClassModel(label, model, calibration, prior)

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from . import scaleout
 from .calibration import Calibration
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
-from .learning import OBJECTNESS_ALONE, ClassModel, Objectness, check_method, learn_class
+from .learning import OBJECTNESS_ALONE, RMI, ClassModel, Objectness, check_method, learn_class
 from .localize import Answer, files_with, localize, rivals_of
 from .remote import place_of
 from .runfolder import RunFolder, safe_name
@@ -104,6 +104,10 @@ def discover(
     """
     settings = settings or Settings()
     check_method(settings.recipe.method)
+    if settings.device == "cuda" and settings.recipe.method == RMI and cluster is None:
+        from bagwise.rmi.torch_solver import torch_for
+
+        torch_for("cuda")  # no card is better said now than after the features
     images = read_source(source, labels, split)
     with sole_use(output):
         run = _Run(Path(output), say)
@@ -133,10 +137,11 @@ def _discover(
     classes = sorted({label for shown in images.labels for label in shown})
     with run.timed("learning"):
         if cluster is None:
-            learn_one = partial(learn_class, images, store, recipe=settings.recipe, prior=prior)
-            models = _in_threads(learn_one, classes, jobs, "learning")
+            learn_one = partial(learn_class, images, store, recipe=settings.recipe, prior=prior, device=settings.device)
+            # A card is busy with one class, and its recorded steps allow no others beside them.
+            models = _in_threads(learn_one, classes, jobs if settings.device == "cpu" else 1, "learning")
         else:
-            models = scaleout.learn(cluster, where, number, store, settings.recipe, images, classes, prior)
+            models = scaleout.learn(cluster, where, number, store, settings, images, classes, prior)
     for model in models:
         if model.model is None and settings.recipe.method != OBJECTNESS_ALONE:
             problems.append(Problem(model.label, "every photograph shows it, or none could be read: not learnt"))
@@ -157,6 +162,7 @@ def discover_unlabelled(
     output: str | Path,
     *,
     jobs: int | None = None,
+    device: str = "cpu",
     say: Say = lambda text: None,
     cluster: Cluster | None = None,
     store_at: str | None = None,
@@ -171,11 +177,13 @@ def discover_unlabelled(
         A photograph, or a folder of them.
     output : path
         The new run folder.
+    device : {"cpu", "cuda"}
+        As in `Settings`.
     jobs, say, cluster, store_at
         As for `discover`.
     """
     former = RunFolder(model)
-    settings = Settings.from_dict(former.manifest["settings"])
+    settings = replace(Settings.from_dict(former.manifest["settings"]), device=device)
     if Path(output).resolve() == former.path.resolve():
         raise ValueError(f"{output} is the run that the models come from: choose another output folder")
     images = read_unlabelled(source)
@@ -267,7 +275,7 @@ def _extract_on(
     reduction_from: Path | None = None,
 ) -> tuple[FeatureStore, list[Problem], dict[str, str]]:
     """Have a cluster's workers fill the store."""
-    backbone = settings.open_backbone()
+    backbone = replace(settings, device="cpu").open_backbone()  # only its name is needed here; cards are at the workers
     open_store = partial(scaleout.open_held, where, run.folder / "store", settings.store_settings(backbone))
     with run.timed("boxes and features"):
         problems = scaleout.fill(cluster, where, settings, images, open_store(), run.note, reduction_from)
@@ -375,6 +383,7 @@ def _write(
     manifest: dict[str, Any] = {
         "source": {"root": str(images.root.resolve()), "kind": images.kind},
         "settings": settings.as_dict(),
+        "device": settings.device,
         "classes": classes,
         "timings": run.timings,
         "hashes": hashes,

@@ -55,6 +55,7 @@ class LearnTask:
     label: str
     examples: ImageSet
     prior: Objectness
+    device: str
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def learn(
     store: str,
     run: str,
     held: FeatureStore,
-    recipe: Recipe,
+    settings: Settings,
     images: ImageSet,
     classes: Sequence[str],
     prior: Objectness,
@@ -165,8 +166,9 @@ def learn(
     """Have workers learn the classes; models in their order."""
     tasks = []
     for label in classes:
-        chosen = set().union(*examples(images, held, label, recipe.seed))
-        tasks.append(LearnTask(store, run, recipe, label, _subset(images, chosen), prior))
+        chosen = set().union(*examples(images, held, label, settings.recipe.seed))
+        shown = _subset(images, chosen)
+        tasks.append(LearnTask(store, run, settings.recipe, label, shown, prior, settings.device))
     done = track(cluster.map(learn_on_worker, tasks), total=len(tasks), description="learning")
     models = {task.label: model for task, model in done}
     return [models[label] for label in classes]
@@ -213,7 +215,8 @@ def search(
 def learn_on_worker(task: LearnTask) -> ClassModel:
     """Learn one class beside the data."""
     with threadpool_limits(1):  # sums in one order, as on one machine
-        return learn_class(task.examples, _opened(task.store, task.run), task.label, task.recipe, task.prior)
+        store = _opened(task.store, task.run)
+        return learn_class(task.examples, store, task.label, task.recipe, task.prior, task.device)
 
 
 def find_on_worker(task: FindTask) -> list[Answer]:

@@ -41,6 +41,10 @@ class Settings:
         Most objects of a class in one photograph.
     rivalry : bool
         Whether a box that looks like another class of its photograph scores less.
+    device : {"cpu", "cuda"}
+        Where the network runs and RMI-SVM learns. It is no part of what a run is, and neither written down with the
+        other settings nor compared with those of a store: a card's features differ from the CPU's by less than the
+        store's own rounding, so a store may hold both.
     """
 
     edges: str = "network"
@@ -55,6 +59,7 @@ class Settings:
     recipe: Recipe = field(default_factory=Recipe)
     max_objects: int = 1
     rivalry: bool = True
+    device: str = "cpu"
 
     @classmethod
     def preset(cls, name: str, backbone: str | None = None, layer: str | None = None) -> "Settings":
@@ -83,7 +88,7 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "device"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
@@ -95,8 +100,8 @@ class Settings:
         if self.backbone is None:
             if self.layer is not None:
                 raise ValueError("a layer needs the network it belongs to: give its ONNX file as backbone")
-            return default_backbone()
-        return open_backbone(self.backbone, self.layer, normalise=self.normalise)
+            return default_backbone(device=self.device)
+        return open_backbone(self.backbone, self.layer, normalise=self.normalise, device=self.device)
 
     def make_features(self) -> Features:
         """What turns boxes into vectors."""

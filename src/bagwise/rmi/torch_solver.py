@@ -37,7 +37,7 @@ class CardData:
     @classmethod
     def from_problem(cls, problem: Problem, n_features: int, device: Any = "cuda") -> CardData:
         """Copy a problem to a device, block by block; the instances keep their type."""
-        torch, bags = _torch_for(device), problem.bags
+        torch, bags = torch_for(device), problem.bags
         if sparse.issparse(bags.instances):
             raise ValueError("device='cuda' takes dense instances: use device='cpu' for sparse ones")
         width = aligned_width(n_features, bags.dtype.itemsize)
@@ -81,7 +81,7 @@ class CudaStepper:
         self, data: CardData, loss: Loss, intercept: bool, start: Iterate, radius: NDArray[np.float64]
     ) -> None:
         self._device = data.instances.device
-        self._torch = torch = _torch_for(self._device)
+        self._torch = torch = torch_for(self._device)
         self._data, self._intercept = data, intercept
         n_problems, width = len(start.coef), data.instances.shape[1]
         self._longest = int(data.offsets.diff().max())
@@ -197,7 +197,8 @@ class CudaStepper:
         return self._torch.zeros(shape, dtype=self._torch.float64, device=self._device)
 
 
-def _torch_for(device: Any) -> Any:
+def torch_for(device: Any) -> Any:
+    """Torch, once it is sure that it can work on the device."""
     torch = require("torch", extra="gpu")
     require("triton", extra="gpu")
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
