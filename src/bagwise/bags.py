@@ -323,19 +323,24 @@ def _from_array(data: Any) -> tuple[Any, NDArray[np.int64]]:
     return data, np.arange(data.shape[0] + 1)
 
 
+def offsets_of(shapes: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
+    """Offsets of bags of these shapes, once it is sure that they are bags of one width."""
+    if not shapes:
+        raise ValueError("there are no bags: give at least one")
+    width = shapes[0][1] if len(shapes[0]) == 2 else None
+    for i, shape in enumerate(shapes):
+        if len(shape) != 2:
+            raise ValueError(f"bag {i} has {len(shape)} dimensions: each bag must be a table of instances by features")
+        if shape[0] == 0:
+            raise ValueError(f"bag {i} is empty: remove it or give it at least one instance")
+        if shape[1] != width:
+            raise ValueError(f"bag {i} has {shape[1]} features but bag 0 has {width}: all must have the same")
+    return np.concatenate([[0], np.cumsum([shape[0] for shape in shapes])])
+
+
 def _from_list(data: Any) -> tuple[Any, NDArray[np.int64]]:
     parts = [part if sparse.issparse(part) else np.asarray(part) for part in data]
-    if not parts:
-        raise ValueError("there are no bags: give at least one")
-    width = parts[0].shape[1] if parts[0].ndim == 2 else None
-    for i, part in enumerate(parts):
-        if part.ndim != 2:
-            raise ValueError(f"bag {i} has {part.ndim} dimensions: each bag must be a table of instances by features")
-        if part.shape[0] == 0:
-            raise ValueError(f"bag {i} is empty: remove it or give it at least one instance")
-        if part.shape[1] != width:
-            raise ValueError(f"bag {i} has {part.shape[1]} features but bag 0 has {width}: all must have the same")
-    offsets = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])])
+    offsets = offsets_of([part.shape for part in parts])
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr"), offsets
     return np.concatenate(parts), offsets

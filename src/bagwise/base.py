@@ -103,7 +103,7 @@ class BagClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         bags = check_bags(self, X, reset=True, accept_sparse=self.accepts_sparse)
         y = check_labels(self, bags, y)
-        weight = _check_sample_weight(sample_weight, bags, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(sample_weight, bags.sizes, dtype=np.float64, ensure_non_negative=True)
         if not weight.all():  # a bag of no weight must count as one that is not there
             keep = weight > 0
             bags, y, weight = bags[keep], y[keep], weight[keep]

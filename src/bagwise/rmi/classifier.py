@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,18 @@ from bagwise.mapped import bag_blocks, is_large_map
 from bagwise.preprocessing import SCALINGS, InstanceNystroem, InstanceScaler
 from bagwise.rmi.objective import Loss, bag_log_odds
 from bagwise.rmi.solvers import Iterate, Problem, lbfgs, orders, sgd
+from bagwise.rmi.tensors import TensorBags, as_arrays, dispatched, like, linear_scores, tensor_bags
+
+
+def _tensors_for_tensors(method: Callable[[Any, Any], NDArray]) -> Callable[[Any, Any], Any]:
+    """Make a method of bags answer with tensors where scikit-learn's array API dispatch asks for it."""
+
+    @wraps(method)
+    def call(self: Any, X: Any) -> Any:
+        values = method(self, X)
+        return like(X, values) if dispatched(X) else values
+
+    return call
 
 
 class RMISVC(InstanceScorer):
@@ -27,6 +40,9 @@ class RMISVC(InstanceScorer):
     A linear score for each instance, turned into a probability; a bag is positive with the noisy-OR of its
     instances' probabilities. The objective adds to the bags' log-loss a hinge that keeps instances away from the
     decision border, and is minimised by stochastic steps on one bag at a time.
+
+    Bags may be tensors: (n, m, d) for bags of equal size, or a list of (m_i, d). With scikit-learn's array API dispatch
+    switched on, scores are computed on the tensors' device and returned as tensors; the model itself stays NumPy.
 
     Parameters
     ----------
@@ -175,6 +191,10 @@ class RMISVC(InstanceScorer):
         self.device = device
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from bags X and one label for each, as every `BagClassifier` does; tensors are copied to NumPy."""
+        return super().fit(as_arrays(X), as_arrays(y), as_arrays(sample_weight))
+
     _last: Iterate  # where the stochastic solver stands; coef_ may be an average, or L-BFGS's answer
 
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
@@ -224,18 +244,18 @@ class RMISVC(InstanceScorer):
         first = not hasattr(self, "coef_")
         if first:
             self._validate_params()
-        bags = check_bags(self, X, reset=first)
-        y = check_labels(self, bags, y)
+        bags = check_bags(self, as_arrays(X), reset=first)
+        y = check_labels(self, bags, as_arrays(y))
         if first:
             if classes is None:
                 raise ValueError("the first call of partial_fit needs classes=: all labels that will ever occur")
-            self.classes_ = np.unique(np.asarray(classes))
+            self.classes_ = np.unique(np.asarray(as_arrays(classes)))
             if len(self.classes_) < 2:
                 raise ValueError(f"classes names fewer than two classes: {self.classes_.tolist()}")
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes {self.classes_.tolist()}")
-        weight = _check_sample_weight(sample_weight, bags, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(as_arrays(sample_weight), bags.sizes, dtype=np.float64, ensure_non_negative=True)
         rng = check_random_state(self.random_state)
         if first:
             self._fit_maps(bags, rng)
@@ -308,10 +328,23 @@ class RMISVC(InstanceScorer):
         by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
         return by_class[codes][:, None]
 
+    def _checked(self, X: Any) -> Bags:
+        if not dispatched(X):
+            return super()._checked(as_arrays(X))
+        check_is_fitted(self)
+        tensors = tensor_bags(X)
+        # One row of zeros stands for all: only the number of columns is compared.
+        check_bags(self, Bags(np.zeros((1, tensors.instances.shape[1]))), reset=False)
+        return cast(Bags, tensors)  # what scores bags here knows both
+
     def _instance_scores(self, bags: Bags) -> FloatArray:
+        if isinstance(bags, TensorBags):
+            return self._tensor_scores(bags)
         return np.concatenate([self._block_scores(block) for _, block in bag_blocks(bags)])
 
     def _bag_scores(self, bags: Bags) -> FloatArray:
+        if isinstance(bags, TensorBags):
+            return bag_log_odds(self._tensor_scores(bags), bags.offsets)
         parts = [bag_log_odds(self._block_scores(block), block.offsets) for _, block in bag_blocks(bags)]
         return np.concatenate(parts)
 
@@ -319,7 +352,33 @@ class RMISVC(InstanceScorer):
         z = np.asarray(self._mapped(bags).instances @ self.coef_.T, dtype=np.float64) + self.intercept_
         return z if bags.prior is None else z + bags.prior[:, None]
 
+    def _tensor_scores(self, bags: TensorBags) -> FloatArray:
+        return linear_scores(bags, self.scaler_, self.kernel_map_, self.coef_, self.intercept_)
+
+    @_tensors_for_tensors
+    def decision_function(self, X: Any) -> FloatArray:
+        """(n_bags,) score of the positive class, or (n_bags, n_classes) scores of each against the rest."""
+        return super().decision_function(X)
+
+    @_tensors_for_tensors
+    def predict(self, X: Any) -> NDArray:
+        """(n_bags,) the most likely label of each bag."""
+        return super().predict(X)
+
+    @_tensors_for_tensors
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n_bags, n_classes) probabilities: the noisy-OR of those of the instances, made to sum to one."""
+        return super().predict_proba(X)
+
+    @_tensors_for_tensors
+    def instance_scores(self, X: Any) -> FloatArray:
+        """(n_instances,) score of every instance, or (n_instances, n_classes) with more than two classes.
+
+        In the order of ``bags.instances``: the higher, the more it makes its bag positive.
+        """
+        return super().instance_scores(X)
+
+    @_tensors_for_tensors
     def instance_proba(self, X: Any) -> FloatArray:
         """Probability that each instance is positive: the logistic function of its score."""
-        check_is_fitted(self)
-        return expit(self.instance_scores(X))
+        return expit(super().instance_scores(X))
