@@ -1,6 +1,6 @@
 """Object discovery on PASCAL VOC 2007: CorLoc of several methods on the same boxes and features, and their time.
 
-    python benchmarks/discovery.py VOC_ROOT -o FOLDER [--split train] [--methods RMISVC MiSVC multi-fold edge-boxes]
+    python benchmarks/discovery.py VOC_ROOT -o FOLDER [--split train] [--methods RMISVC MiSVC MultiFoldSVC edge-boxes]
     python benchmarks/discovery.py VOC_ROOT -o FOLDER --ablation
 
 Prints one table, class by class beside the paper's table 5, and writes FOLDER/discovery.json. The first run extracts
@@ -22,7 +22,7 @@ from bagwise.discovery.sources import ImageSet, read_source
 from bagwise.evaluation.discovery_tables import PUBLISHED_CLASSES, PUBLISHED_MEANS
 from bagwise.evaluation.runs import evaluate_run
 
-METHODS = ("RMISVC", "MiSVC", "multi-fold", "edge-boxes")
+METHODS = ("RMISVC", "MiSVC", "MultiFoldSVC", "edge-boxes")
 
 
 def ablation() -> dict[str, Settings]:

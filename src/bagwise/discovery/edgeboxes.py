@@ -21,8 +21,8 @@ POWER = 0.75
 # Edges weaker than this, after that, are not looked at.
 MIN_STRENGTH = 0.1
 # Windows: least area in pixels, greatest ratio of sides.
-MIN_AREA = 1000.0
-MAX_ASPECT = 3.0
+MIN_AREA = 600.0
+MAX_ASPECT = 4.5
 # Scores fall with the half-perimeter to this power (κ): larger boxes hold more edges by chance.
 KAPPA = 1.5
 # Sharpening stops when the step is under this many pixels.
