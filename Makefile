@@ -13,12 +13,13 @@ ifneq ($(wildcard $(BAGWISE_DATA)),)
 export BAGWISE_DATA
 endif
 
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint docs bench lower-bounds clean
 help:
 	@echo "make demo   find objects in photographs and the shapes that make molecules smell, in about two minutes"
 	@echo "make test   lint, type check, all tests, documentation"
 	@echo "make bench  speed and accuracy against other packages (long)"
 	@echo "make docs   build the documentation into site/"
+	@echo "make lower-bounds PYTHON=python3.11   the core of the tests with the oldest dependencies"
 
 # Installed anew whenever the list of dependencies changes.
 $(VENV)/.installed: pyproject.toml
@@ -44,6 +45,15 @@ docs: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/compare.py
+
+# Python 3.11 and the oldest versions of everything; two and a half minutes of installing, ten of tests.
+lower-bounds:
+	$(PYTHON) -m venv --clear build/lower-bounds
+	build/lower-bounds/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c tests/packaging/lower-bounds.txt ".[vision,review,cluster]" pytest hypothesis pandas "moto[server]" s3fs
+	OMP_NUM_THREADS=1 build/lower-bounds/bin/pytest -q -m "not slow and not browser" -p no:cacheprovider \
+		tests/test_*.py tests/rmi tests/contract tests/cli tests/datasets tests/discovery tests/review tests/report \
+		tests/cluster tests/docs/test_commands.py
 
 clean:
 	rm -rf $(VENV) demo-out site dist build .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

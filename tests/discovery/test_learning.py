@@ -99,7 +99,7 @@ def test_examples_leave_out_what_is_unsure(known, monkeypatch):
 
 def test_objectness():
     prior = Objectness(mean=-1.0, weight=2.0)
-    np.testing.assert_allclose(prior(np.exp(np.array([-1.0, 0.5]))), [0, 3])
+    np.testing.assert_allclose(prior(np.exp(np.array([-1.0, 0.5]))), [0, 3], atol=1e-12)
 
 
 def test_refit_by_the_definition(known):

@@ -1,6 +1,7 @@
 """The wheel and the source archive hold what they should, and the wheel works where there is nothing but it."""
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -120,3 +121,19 @@ def test_version_is_the_same_everywhere():
     import bagwise
 
     assert bagwise.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_lower_bounds_are_the_versions_that_were_tested():
+    """`make lower-bounds` installs these files' versions; torch, whose wheels are too large for that, is left out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["vision"], *extras["review"], *extras["cluster"]]
+    bounds = dict(re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups() for line in wanted)
+    lines = (ROOT / "tests" / "packaging" / "lower-bounds.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(bounds) <= set(tested)
+    for name, bound in bounds.items():
+        padded = bound.split(".") + ["0"] * 4
+        tested_as = tested[name].split(".")
+        assert padded[: len(tested_as)] == tested_as or name == "opencv-contrib-python-headless", name
+    assert tested["opencv-contrib-python-headless"].startswith(bounds["opencv-contrib-python-headless"])
