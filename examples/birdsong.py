@@ -74,12 +74,15 @@ def main() -> None:
         middle = (np.arange(len(p)) * HOP + WIDTH / 2) * STEP / RATE
         column[1].fill_between(middle, p, step="mid", color=POSITIVE if sings[i] else NEGATIVE)
         for at in when:
-            column[0].axvspan(at, at + 0.5, ymax=0.04, color=POSITIVE)
+            column[0].axvspan(at, at + 0.5, color=POSITIVE, alpha=0.25, linewidth=0)
+            column[0].text(at + 0.55, 3.6, "sings here (truth)", color=POSITIVE)
+        if p.max() < 0.5:
+            column[1].text(SECONDS / 2, 0.45, "no moment is taken for it", ha="center", color=NEGATIVE)
         column[1].set_ylim(0, 1)
         column[1].set_xlim(0, SECONDS)
         column[1].set_xlabel("seconds")
     panels[0, 0].set_ylabel("kHz")
-    panels[1, 0].set_ylabel("probability")
+    panels[1, 0].set_ylabel("probability\nfound")
     save(figure, folder / "birdsong.png")
 
 

@@ -33,9 +33,8 @@ def main() -> None:
         rows = [proba[molecule] for molecule in chosen]
         for place, row in enumerate(rows):
             cells = sorted(row, reverse=True)[:WIDEST]
-            image = panel.imshow(
-                [cells], extent=(0, len(cells), place - 0.4, place + 0.4), cmap=HEAT, vmin=0, vmax=1, aspect="auto"
-            )
+            edges = (np.arange(len(cells) + 1), [place - 0.4, place + 0.4])
+            image = panel.pcolormesh(*edges, [cells], cmap=HEAT, vmin=0, vmax=1, edgecolor="white", linewidth=1.5)
         panel.set_xlim(0, WIDEST)
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.set_xticks(range(0, WIDEST + 1, 4))

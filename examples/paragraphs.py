@@ -64,13 +64,14 @@ def main() -> None:
     heat = colormaps["YlOrRd"]
     for panel, i in zip(figure.subplots(1, 2), (1, 2)):
         panel.set_axis_off()
-        panel.set_title(f'filed under "space": {"yes" if new_y[i] else "no"}', loc="left", fontsize=11)
+        told = "the marked paragraph is why" if scores[i].max() > 0.5 else "no paragraph is marked"
+        panel.set_title(f'filed under "space": {"yes" if new_y[i] else "no"}; {told}', loc="left", fontsize=11)
         top = 0.98
         for text, p in zip(new[i], scores[i]):
             lines = textwrap.fill(text, 52)
             panel.text(
                 0, top, lines, va="top", fontsize=8, family="monospace", transform=panel.transAxes,
-                bbox={"facecolor": heat(0.75 * p), "alpha": 0.9 if p > 0.1 else 0.15, "edgecolor": "none", "pad": 2},
+                bbox={"facecolor": heat(0.5 * p) if p > 0.1 else "#f4f4f4", "edgecolor": "none", "pad": 2},
             )  # fmt: skip
             top -= 0.045 * (lines.count("\n") + 1) + 0.03
     save(figure, folder / "paragraphs.png")

@@ -1,14 +1,15 @@
 """Where in the photographs are the windmills?
 
-Finds the boxes of some of the embedded photographs, learns from which of them show a windmill, and draws the answer
-over a map of what the model thought of all boxes. Needs the extra `vision`.
+Finds the boxes of some of the embedded photographs, learns from which of them show a windmill, and frames the answer.
+Photographs are bright where the boxes lie that the model likes, and dark elsewhere. Needs the extra `vision`.
 """
 
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from figures import HEAT, POSITIVE, output_folder, save
+import pyarrow.compute as pc
+from figures import POSITIVE, output_folder, save
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -20,7 +21,7 @@ from bagwise.discovery.pipeline import discover
 from bagwise.discovery.settings import Settings
 from bagwise.discovery.store import FeatureStore
 
-CLASSES = {"windmill": 8, "fish": 8}
+CLASSES = {"windmill": 14, "fish": 10}
 SHOWN = 6
 
 
@@ -37,7 +38,7 @@ def heat_map(shape: tuple[int, int], boxes: np.ndarray, weight: np.ndarray) -> n
     heat = np.zeros(shape)
     for (x1, y1, x2, y2), w in zip(boxes.round().astype(int), weight):
         heat[y1:y2, x1:x2] += w / max((x2 - x1) * (y2 - y1), 1)
-    return heat / heat.max()
+    return np.sqrt(heat / heat.max())  # so that the less liked can be seen too
 
 
 def main() -> None:
@@ -49,15 +50,16 @@ def main() -> None:
         run = discover(root, Path(scratch) / "run", labels=Path(scratch) / "labels.csv", settings=settings, say=print)
         store, model = FeatureStore(run.store_path), bagwise.load(run.model_path("windmill"))
         prior = Objectness(run.manifest["learnt"]["prior_mean"], settings.recipe.prior_weight)
-        files = [file for file in run.images["file"].to_pylist() if file.startswith("windmill")][:SHOWN]
+        answers = run.boxes.filter(pc.equal(run.boxes["kind"], "object"))
+        frames = dict(zip(answers["image_id"].to_pylist(), run.corners(answers)))
+        windmills = [row for row in run.images.to_pylist() if row["file"].startswith("windmill")][:SHOWN]
         figure = Figure(figsize=(9, 5), layout="constrained")
-        for panel, file in zip(figure.subplots(2, SHOWN // 2).flat, files):
-            image, boxes = read_image(root / file), store.boxes(file)[0]
-            scores = model.instance_scores(bags_of(store, [file], prior))
-            weight = np.exp(scores - scores.max())
-            x1, y1, x2, y2 = boxes[scores.argmax()]
-            panel.imshow(image.mean(axis=2), cmap="Greys_r")
-            panel.imshow(heat_map(image.shape[:2], boxes, weight), cmap=HEAT, alpha=0.45)
+        for panel, row in zip(figure.subplots(2, SHOWN // 2).flat, windmills):
+            image, boxes = read_image(root / row["file"]), store.boxes(row["file"])[0]
+            scores = model.instance_scores(bags_of(store, [row["file"]], prior))
+            liked = heat_map(image.shape[:2], boxes, np.exp(scores - scores.max()))
+            x1, y1, x2, y2 = frames[row["image_id"]]
+            panel.imshow((image * (0.3 + 0.7 * liked[..., None])).astype(np.uint8))
             panel.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=POSITIVE, linewidth=2.5))
             panel.set_axis_off()
         save(figure, folder / "photographs.png")
