@@ -22,13 +22,13 @@ from bagwise.lock import sole_use
 from bagwise.progress import track
 
 from . import scaleout
-from .calibration import Calibration
 from .extraction import Extractor
 from .imageset import ImageSet, Problem
 from .learning import OBJECTNESS_ALONE, RMI, ClassModel, Objectness, check_method, learn_class
 from .localize import Answer, files_with, localize, rivals_of
 from .remote import place_of
 from .runfolder import RunFolder, safe_name
+from .runmodels import load_models
 from .settings import Settings, default_jobs
 from .snapshots import STEPS, snapshots_of_class
 from .sources import read_source, read_unlabelled
@@ -210,7 +210,11 @@ def _discover_unlabelled(
     readable = [file for file in images.files if file in store]
     if not readable:
         raise ValueError(f"no photograph of {images.root} could be read: {problems[0].reason}")
-    models = _load_models(former, settings)
+    models = [model for model in load_models(former).values() if model.model is not None]
+    if not models:
+        raise ValueError(
+            f"{former.path} holds no models (method {settings.recipe.method}): it cannot be used with --model"
+        )
     with run.timed("localising"):
         if cluster is None:
             of_class = partial(_localize_unlabelled, store, readable, settings)
@@ -323,22 +327,6 @@ def _save_models(folder: Path, models: Sequence[ClassModel]) -> None:
             path = folder / "models" / f"{safe_name(model.label)}.bagwise"
             path.parent.mkdir(exist_ok=True)
             bagwise.save(model.model, path)
-
-
-def _load_models(run: RunFolder, settings: Settings) -> list[ClassModel]:
-    learnt = run.manifest["learnt"]
-    prior = Objectness(learnt["prior_mean"], settings.recipe.prior_weight)
-    models = []
-    for label in run.classes:
-        path = run.model_path(label)
-        if path.is_file():
-            calibration = Calibration(*learnt["calibration"][label])
-            models.append(ClassModel(label, bagwise.load(path), calibration, prior))
-    if not models:
-        raise ValueError(
-            f"{run.path} holds no models (method {settings.recipe.method}): it cannot be used with --model"
-        )
-    return models
 
 
 def _kept(images: ImageSet, store: FeatureStore) -> list[str]:
