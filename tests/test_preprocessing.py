@@ -57,6 +57,18 @@ def test_constant_columns_and_zero_rows_become_zero():
     assert not InstanceScaler("unit").fit_transform(Bags([np.zeros((2, 2))])).instances.any()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_columns_are_measured_as_dense_ones(dtype):
+    x = np.random.default_rng(0).normal(size=(1000, 4)).astype(dtype)
+    x[:, 0], x[:, 1], x[:, 2] = 0.1, 123456.7, x[:, 2] + 1000
+    offsets = np.arange(0, 1001, 10)
+    dense, csr = (
+        InstanceScaler("standard").fit(Bags.from_arrays(rows, offsets)).scale_ for rows in (x, sparse.csr_array(x))
+    )
+    np.testing.assert_allclose(csr, dense, rtol=1e-5)
+    assert (csr[:2] == 0).all()
+
+
 def test_constant_column_of_many_rows_stays_zero_for_new_values():
     """The mean of many equal numbers is not quite that number."""
     for value in np.random.RandomState(0).randn(50):

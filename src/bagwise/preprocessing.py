@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise.bags import Bags
@@ -81,8 +82,7 @@ class InstanceScaler(_InstanceTransformer):
         self.mean_ = self.scale_ = None
         if self.scaling == "standard" or (self.scaling == "auto" and not is_sparse):
             if is_sparse:
-                mean = np.asarray(x.mean(axis=0)).ravel()
-                variance = np.asarray(x.multiply(x).mean(axis=0)).ravel() - mean**2
+                mean, variance = mean_variance_axis(x.astype(np.float64), axis=0)
             else:
                 mean = sum(block.sum(axis=0, dtype=np.float64) for block in row_blocks(x)) / len(x)
                 variance = _variance(x, mean)
