@@ -12,16 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# EfficientNet-Lite0: repeats, kernel, stride of the first repeat, expansion, channels.
-STAGES = (
-    (1, 3, 1, 1, 16),
-    (2, 3, 2, 6, 24),
-    (2, 5, 2, 6, 40),
-    (3, 3, 2, 6, 80),
-    (3, 5, 1, 6, 112),
-    (4, 5, 2, 6, 192),
-    (1, 3, 1, 6, 320),
-)
+from bagwise.discovery.effnet_graph import BLOCKS
 
 
 @dataclass(frozen=True)
@@ -133,7 +124,7 @@ class EdgeNet(nn.Module):
         channels = 32
         plan = [
             (kernel, stride if repeat == 0 else 1, expansion, outputs)
-            for repeats, kernel, stride, expansion, outputs in STAGES
+            for repeats, kernel, stride, expansion, outputs in BLOCKS
             for repeat in range(repeats)
         ][: shape.blocks]
         for number, (kernel, stride, expansion, outputs) in enumerate(plan):

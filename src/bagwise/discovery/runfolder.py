@@ -195,13 +195,6 @@ class RunFolder:
         _write_boxes(self.path, table, self.classes)
         self.boxes = table
 
-    def rewrite_manifest(self, **changes: Any) -> None:
-        """Change entries of the manifest and write it."""
-        changed = {**self.manifest, **changes}
-        _check_manifest(changed, self.path / "manifest.json")
-        write_text(self.path / "manifest.json", json.dumps(changed, indent=1, ensure_ascii=False) + "\n")
-        self.manifest = changed
-
 
 def corners(table: pa.Table) -> np.ndarray:
     """The columns x1, y1, x2, y2 of a table as one float32 array of shape (n, 4)."""
