@@ -54,6 +54,7 @@ def expected(alone):
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(scaleout, "IMAGES_PER_SHARD", 1)
+    monkeypatch.setattr(scaleout, "FILES_AT_ONCE", 3)  # several tasks a class
 
 
 def discover_on(processes, photographs, folder, store_at=None):
@@ -164,7 +165,6 @@ def test_photographs_without_labels(processes, alone, photographs, unlabelled, s
         import s3fs
 
         s3fs.S3FileSystem().mkdir("unlabelled")
-    monkeypatch.setattr(scaleout, "FILES_AT_ONCE", 3)  # several tasks
     options = ["--model", alone, "--cluster", processes.address, *(["--store", store] if store else [])]
     command = ["bagwise", "discover", photographs[0], "-o", tmp_path / "new", *options]
     monkeypatch.setattr(sys, "argv", [str(part) for part in command])

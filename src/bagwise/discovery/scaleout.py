@@ -60,24 +60,13 @@ class LearnTask:
 
 @dataclass(frozen=True)
 class FindTask:
-    """A class to be found in the photographs that show it."""
-
-    store: str
-    run: str
-    model: ClassModel
-    files: tuple[str, ...]
-    rivals: Rivals | None
-    max_objects: int
-
-
-@dataclass(frozen=True)
-class SearchTask:
-    """Photographs that may show any of the classes."""
+    """Photographs in which some classes are to be found; see `localize`."""
 
     store: str
     run: str
     models: tuple[ClassModel, ...]
     files: tuple[str, ...]
+    rivals: Rivals | None
     max_objects: int
     at_least: float
 
@@ -187,11 +176,10 @@ def find(
     tasks = []
     for model in models:
         rivals = rivals_of(images, models, model.label) if settings.rivalry else None
-        files = tuple(files_with(images, held, model.label))
-        tasks.append(FindTask(store, run, model, files, rivals, settings.max_objects))
-    done = track(cluster.map(find_on_worker, tasks), total=len(tasks), description="localising")
-    answers = {task.model.label: found for task, found in done}
-    return [answer for model in models for answer in answers[model.label]]
+        for part in _parts(files_with(images, held, model.label)):
+            near = None if rivals is None else {file: rivals[file] for file in part if file in rivals}
+            tasks.append(FindTask(store, run, (model,), part, near, settings.max_objects, 0.0))
+    return _found(cluster, tasks)
 
 
 def search(
@@ -204,12 +192,21 @@ def search(
     at_least: float,
 ) -> list[Answer]:
     """Have workers find all classes in photographs that nobody labelled; answers in the order of the photographs."""
-    # Cut where `localize` cuts, so that sums are taken over the same blocks as on one machine.
-    parts = [tuple(files[i : i + FILES_AT_ONCE]) for i in range(0, len(files), FILES_AT_ONCE)]
-    tasks = [SearchTask(store, run, tuple(models), part, settings.max_objects, at_least) for part in parts]
-    done = track(cluster.map(search_on_worker, tasks), total=len(tasks), description="localising")
-    answers = {task.files: found for task, found in done}
-    return [answer for part in parts for answer in answers[part]]
+    parts = _parts(files)
+    return _found(
+        cluster, [FindTask(store, run, tuple(models), part, None, settings.max_objects, at_least) for part in parts]
+    )
+
+
+def _parts(files: Sequence[str]) -> list[tuple[str, ...]]:
+    """Photographs in parts, cut where `localize` cuts: sums are then taken over the same blocks as on one machine."""
+    return [tuple(files[i : i + FILES_AT_ONCE]) for i in range(0, len(files), FILES_AT_ONCE)]
+
+
+def _found(cluster: Cluster, tasks: list[FindTask]) -> list[Answer]:
+    done = track(cluster.map(find_on_worker, tasks), total=len(tasks), description="localising")
+    answers = {id(task): found for task, found in done}
+    return [answer for task in tasks for answer in answers[id(task)]]
 
 
 def learn_on_worker(task: LearnTask) -> ClassModel:
@@ -220,16 +217,9 @@ def learn_on_worker(task: LearnTask) -> ClassModel:
 
 
 def find_on_worker(task: FindTask) -> list[Answer]:
-    """Find one class beside the data."""
+    """Find classes in some photographs, beside the data."""
     store = _opened(task.store, task.run)
-    with threadpool_limits(1):
-        return list(localize(store, task.model, task.files, rivals=task.rivals, max_objects=task.max_objects))
-
-
-def search_on_worker(task: SearchTask) -> list[Answer]:
-    """Find all classes in some photographs, beside the data."""
-    store = _opened(task.store, task.run)
-    find_class = partial(localize, store, max_objects=task.max_objects, at_least=task.at_least)
+    find_class = partial(localize, store, rivals=task.rivals, max_objects=task.max_objects, at_least=task.at_least)
     with threadpool_limits(1):
         return [answer for model in task.models for answer in find_class(model, task.files)]
 
