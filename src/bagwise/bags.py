@@ -9,6 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from bagwise.bag_input import (
+    as_float_rows,
+    check_offsets,
+    column,
+    from_array,
+    from_list,
+    label_of_each_bag,
+    numeric,
+    refuse_missing,
+)
 from bagwise.mapped import forget
 
 # Rows are checked for NaN and infinity this many values at a time, so that memory stays bounded on huge arrays.
@@ -60,9 +70,9 @@ class Bags:
             prior = data.prior if prior is None else prior
             ids = data.ids if ids is None else ids
         elif sparse.issparse(data) or isinstance(data, np.ndarray):
-            instances, offsets = _from_array(data)
+            instances, offsets = from_array(data)
         else:
-            instances, offsets = _from_list(data)
+            instances, offsets = from_list(data)
         self._set(instances, offsets, prior, ids)
 
     @classmethod
@@ -96,7 +106,7 @@ class Bags:
             raise ValueError(f"groups must name the bag of each of the {X.shape[0]} rows, but has shape {names.shape}")
         if len(names) == 0:
             raise ValueError("there are no rows, so no bags: give at least one instance")
-        _refuse_missing(names, "bag")
+        refuse_missing(names, "bag")
         _, first, code = np.unique(names, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
@@ -139,10 +149,10 @@ class Bags:
         columns = [name for name in names if name not in (bag, label)] if features is None else list(features)
         if not columns:
             raise ValueError("no feature columns are left beside the bag and label columns")
-        bags = cls.from_groups(np.column_stack([_numeric(frame, name) for name in columns]), _column(frame, bag))
+        bags = cls.from_groups(np.column_stack([numeric(frame, name) for name in columns]), column(frame, bag))
         if label is None:
             return bags
-        return bags, _label_of_each_bag(bags, _column(frame, bag), _column(frame, label), label)
+        return bags, label_of_each_bag(cast(NDArray, bags.ids), column(frame, bag), column(frame, label), label)
 
     @classmethod
     def concat(cls, parts: Sequence[Bags]) -> Bags:
@@ -165,8 +175,8 @@ class Bags:
         )
 
     def _set(self, instances: Any, offsets: Any, prior: Any, ids: Any, *, check_finite: bool = True) -> None:
-        self.instances = _as_float_rows(instances)
-        self.offsets = _check_offsets(offsets, self.instances.shape[0])
+        self.instances = as_float_rows(instances)
+        self.offsets = check_offsets(offsets, self.instances.shape[0])
         if check_finite:
             self._check_finite()
         self.prior = None
@@ -310,120 +320,6 @@ def is_ragged(data: Any) -> bool:
     if not isinstance(data, (list, tuple)) or len(data) == 0:
         return False
     return sparse.issparse(data[0]) or np.ndim(data[0]) == 2
-
-
-def _from_array(data: Any) -> tuple[Any, NDArray[np.int64]]:
-    if data.ndim == 3:
-        n, m, d = data.shape
-        if n == 0 or m == 0:
-            raise ValueError(f"an array of shape {data.shape} holds no instances: give at least one bag with one row")
-        return data.reshape(n * m, d), np.arange(0, n * m + 1, m)
-    if data.ndim != 2:
-        raise ValueError(f"bags need an array of two or three dimensions, not {data.ndim}")
-    return data, np.arange(data.shape[0] + 1)
-
-
-def offsets_of(shapes: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
-    """Offsets of bags of these shapes, once it is sure that they are bags of one width."""
-    if not shapes:
-        raise ValueError("there are no bags: give at least one")
-    width = shapes[0][1] if len(shapes[0]) == 2 else None
-    for i, shape in enumerate(shapes):
-        if len(shape) != 2:
-            raise ValueError(f"bag {i} has {len(shape)} dimensions: each bag must be a table of instances by features")
-        if shape[0] == 0:
-            raise ValueError(f"bag {i} is empty: remove it or give it at least one instance")
-        if shape[1] != width:
-            raise ValueError(f"bag {i} has {shape[1]} features but bag 0 has {width}: all must have the same")
-    return np.concatenate([[0], np.cumsum([shape[0] for shape in shapes])])
-
-
-def _from_list(data: Any) -> tuple[Any, NDArray[np.int64]]:
-    parts = [part if sparse.issparse(part) else np.asarray(part) for part in data]
-    offsets = offsets_of([part.shape for part in parts])
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr"), offsets
-    return np.concatenate(parts), offsets
-
-
-def _as_float_rows(instances: Any) -> Any:
-    """Dense C-contiguous or CSR, float32 or float64, copying only when it has to."""
-    if sparse.issparse(instances):
-        instances = instances.tocsr()
-        if not instances.has_sorted_indices or not instances.has_canonical_format:
-            instances = instances.copy()
-            instances.sum_duplicates()
-        return instances if instances.dtype in (np.float32, np.float64) else instances.astype(np.float64)
-    instances = np.asanyarray(instances)
-    if instances.ndim != 2:
-        raise ValueError(f"instances must have two dimensions, not {instances.ndim}")
-    if instances.dtype.kind == "c":
-        raise ValueError("complex data is not supported: give real numbers")
-    if instances.dtype not in (np.float32, np.float64):
-        try:
-            instances = instances.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"instances must be numbers, not {instances.dtype}: {error}") from error
-    return np.ascontiguousarray(instances) if not instances.flags.c_contiguous else instances
-
-
-def _check_offsets(offsets: Any, n_instances: int) -> NDArray[np.int64]:
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or len(offsets) < 2 or offsets.dtype.kind not in "iu":
-        raise ValueError("offsets must be a list of whole numbers, one more than there are bags; give at least one bag")
-    offsets = offsets.astype(np.int64, copy=False)
-    if offsets[0] != 0 or offsets[-1] != n_instances:
-        raise ValueError(
-            f"offsets must run from 0 to the number of instances, {n_instances}, not from {offsets[0]} to {offsets[-1]}"
-        )
-    empty = np.flatnonzero(np.diff(offsets) <= 0)
-    if len(empty):
-        raise ValueError(f"bag {empty[0]} is empty: remove it or give it at least one instance")
-    return offsets
-
-
-def _refuse_missing(values: NDArray, what: str) -> None:
-    """NaN and None are equal to nothing, not even to themselves: they can name no bag and be no label."""
-    if values.dtype.kind == "O":
-        missing = np.array([value is None or value != value for value in values], dtype=bool)
-    else:
-        missing = values != values
-    if missing.any():
-        raise ValueError(f"row {int(missing.argmax())} has no {what}: fill it in, or leave the row out")
-
-
-def _column(frame: Any, name: str) -> NDArray:
-    column = frame[name]
-    return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-
-
-def _numeric(frame: Any, name: str) -> NDArray:
-    column = _column(frame, name)
-    if column.dtype.kind not in "fiub":
-        try:
-            return column.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"column {name!r} is not numeric ({error}): name the feature columns, or leave this one out"
-            ) from error
-    return column
-
-
-def _label_of_each_bag(bags: Bags, groups: NDArray, labels: NDArray, name: str) -> NDArray:
-    _refuse_missing(labels, "label")
-    position = {key: i for i, key in enumerate(cast(NDArray, bags.ids).tolist())}
-    bag = np.fromiter((position[key] for key in groups.tolist()), dtype=np.int64, count=len(groups))
-    first = np.full(len(bags), len(bag))
-    np.minimum.at(first, bag, np.arange(len(bag)))
-    y = labels[first]
-    clash = np.flatnonzero(y[bag] != labels)
-    if len(clash):
-        row = int(clash[0])
-        raise ValueError(
-            f"bag {str(groups[row])!r} has different labels in column {name!r} ({y[bag[row]]} and {labels[row]}): "
-            "all rows of a bag must carry the same one"
-        )
-    return y
 
 
 def _join(parts: list[Any]) -> NDArray | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils._array_api import get_namespace
 
-from bagwise.bags import offsets_of
+from bagwise.bag_input import offsets_of
 from bagwise.base import FloatArray
 from bagwise.preprocessing import InstanceNystroem, InstanceScaler
 
