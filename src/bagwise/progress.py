@@ -30,12 +30,14 @@ def track(items: Iterable[T], *, description: str, total: int | None = None) -> 
 
 
 def _plain_lines(items: Iterable[T], total: int | None, description: str) -> Iterator[T]:
-    started = last = time.monotonic()
+    first = last = time.monotonic()
     for done, item in enumerate(items, start=1):
         yield item
         now = time.monotonic()
+        if done == 1:
+            first = now  # loops are compiled for the first item, so its time says nothing about the others
         if now - last >= SECONDS_BETWEEN_LINES:
             last = now
             of = f"/{total}" if total else ""
-            left = f", about {(now - started) / done * (total - done):.0f} s left" if total else ""
+            left = f", about {(now - first) / (done - 1) * (total - done):.0f} s left" if total and done > 1 else ""
             print(f"{description}: {done}{of}{left}", file=sys.stderr, flush=True)
