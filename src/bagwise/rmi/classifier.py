@@ -237,6 +237,9 @@ class RMISVC(InstanceScorer):
     ) -> Self:
         """Make one pass over some more bags; the scaling and the map stay those of the first call.
 
+        Steps are as long as 1/(lam t): until about 1/lam bags have come, the model is far from its solution. The
+        default ``lam`` is meant for `fit`, with its hundred passes; for a short stream give a larger one.
+
         Parameters
         ----------
         classes : labels that will ever occur; needed in the first call only.
