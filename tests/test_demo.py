@@ -31,6 +31,17 @@ def test_contact_sheet_draws_every_class(tmp_path, judged, name):
     assert near.sum() > 100
 
 
+def test_contact_sheet_of_some_classes(tmp_path):
+    run, truth = make_run(tmp_path / "run")
+    heights = []
+    for classes in (None, run.classes[:1]):
+        path = write_contact_sheet(run, tmp_path / "sheet.png", truth, classes=classes)
+        with Image.open(path) as picture:
+            heights.append(picture.height)
+    assert len(run.classes) > 1
+    assert heights[0] - 8 == len(run.classes) * (heights[1] - 8)  # a margin, and rows of one height
+
+
 @pytest.mark.slow
 def test_photographs(tmp_path):
     """The whole pipeline on real photographs: boxes, evaluation, report, contact sheet."""

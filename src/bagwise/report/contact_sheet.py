@@ -15,8 +15,10 @@ MARGIN = 8
 FOUND, RIGHT, WRONG = "#ffb000", "#3ddc84", "#ff5a5f"
 
 
-def write_contact_sheet(run: RunFolder, path: Path, truth: Any = None, per_class: int = 5) -> Path:
-    """Draw the most confident answers of every class, one row each.
+def write_contact_sheet(
+    run: RunFolder, path: Path, truth: Any = None, per_class: int = 5, classes: Sequence[str] | None = None
+) -> Path:
+    """Draw the most confident answers of every class, or of some, one row each.
 
     Parameters
     ----------
@@ -24,7 +26,8 @@ def write_contact_sheet(run: RunFolder, path: Path, truth: Any = None, per_class
         then right and red wrong
     """
     drawing, images = require("PIL.ImageDraw", extra="vision"), require("PIL.Image", extra="vision")
-    rows = {label: answers for label, answers in answers_by_class(run, truth, {}).items() if answers}
+    every = answers_by_class(run, truth, {})
+    rows = {label: every[label] for label in classes or every if every[label]}
     columns = min(per_class, max(len(answers) for answers in rows.values()))
     width, height = (side + MARGIN for side in CELL)
     sheet = images.new("RGB", (columns * width + MARGIN, len(rows) * (height + 16) + MARGIN), "white")
