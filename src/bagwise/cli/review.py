@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from bagwise._optional import require
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the program."""
@@ -27,6 +29,8 @@ def register(app: typer.Typer) -> None:
 
         Examples: `bagwise review run` · `bagwise review run --port 9000 --no-browser`
         """
+        for part in ("starlette", "uvicorn"):
+            require(part, extra="review")
         from bagwise.discovery.runfolder import RunFolder
         from bagwise.review.access import is_loopback
         from bagwise.review.server import ReviewServer
