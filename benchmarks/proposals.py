@@ -1,6 +1,7 @@
 """Recall and speed of the box proposals on PASCAL VOC: ours, and OpenCV's search on the same edges.
 
     python benchmarks/proposals.py VOC_ROOT --split train [--images 200] [-o benchmarks/results/proposals.json]
+    python benchmarks/proposals.py VOC_ROOT --split train --run RUN    # of the boxes that a run of discover kept
 
 Without ``--images`` every photograph of the split is used; with it, that many drawn with a fixed seed.
 An object (not marked difficult) is recalled when a box overlaps it by more than one half; an image-class pair is
@@ -24,7 +25,9 @@ from bagwise.discovery.boxes import overlaps
 from bagwise.discovery.edgeboxes import MIN_STRENGTH, POWER, search_boxes
 from bagwise.discovery.edges import EdgeDetector, edge_detector, edge_normals, thin_edges
 from bagwise.discovery.images import read_image
+from bagwise.discovery.runfolder import RunFolder
 from bagwise.discovery.sources import read_source
+from bagwise.discovery.store import FeatureStore
 
 COUNTS = (50, 100, 200, 400, 1000)
 SETTINGS = {"alpha": 0.65, "beta": 0.55, "min_score": 0.004}
@@ -76,11 +79,20 @@ def measure(file, truth, root, kind, searches, counts):
     return [t.label for t in truth], best, times
 
 
+def kept_boxes(file, truth, store, counts):
+    """The same for boxes that a run kept, the best found first."""
+    boxes, _ = store.boxes(file)
+    objects = np.array([t.box for t in truth], np.float32).reshape(-1, 4)
+    shared = overlaps(boxes, objects)
+    return [t.label for t in truth], {("run", count): shared[:count].max(0) for count in counts}, {}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path)
     parser.add_argument("--split", default="train")
     parser.add_argument("--images", type=int, help="how many to draw; all of them by default")
+    parser.add_argument("--run", type=Path, help="folder of a run whose boxes to judge, instead of searching")
     parser.add_argument("--detector", default="network")
     parser.add_argument("--searches", nargs="*", default=list(SEARCHES), choices=list(SEARCHES))
     parser.add_argument("--counts", nargs="*", type=int, default=list(COUNTS))
@@ -94,9 +106,16 @@ def main() -> None:
     if options.images:
         drawn = np.random.default_rng(0).choice(len(files), min(options.images, len(files)), replace=False)
         files = [files[i] for i in sorted(drawn)]
-    work = partial(measure, root=images.root, kind=options.detector, searches=options.searches, counts=options.counts)
-    with ProcessPoolExecutor(options.jobs) as workers:
-        results = list(workers.map(work, files, [truth[f] for f in files], chunksize=4))
+    if options.run:
+        store = FeatureStore(RunFolder(options.run).store_path)
+        options.searches, options.counts = ["run"], [count for count in options.counts if count <= 400]
+        results = [kept_boxes(file, truth[file], store, options.counts) for file in files if file in store]
+    else:
+        work = partial(
+            measure, root=images.root, kind=options.detector, searches=options.searches, counts=options.counts
+        )
+        with ProcessPoolExecutor(options.jobs) as workers:
+            results = list(workers.map(work, files, [truth[f] for f in files], chunksize=4))
 
     rows = []
     for name in options.searches:
@@ -107,7 +126,7 @@ def main() -> None:
                 for labels, best, _ in results
                 for wanted in set(labels)
             ]
-            spent = np.array([times[f"{name} {count}"] for *_, times in results])
+            spent = [times[f"{name} {count}"] for *_, times in results if times]
             rows.append(
                 {
                     "search": name,
@@ -115,10 +134,11 @@ def main() -> None:
                     "objects recalled": round(float(objects.mean()), 4),
                     "pairs reachable": round(float(np.mean(pairs)), 4),
                     # The first photograph of each process pays for compiling: the median does not see it.
-                    "CPU-ms": round(1000 * float(np.median(spent)), 1),
+                    "CPU-ms": round(1000 * float(np.median(spent)), 1) if spent else None,
                 }
             )
-    steps = {s: round(1000 * float(np.median([t[s] for *_, t in results])), 1) for s in ("edges", "thinning")}
+    times = [t for *_, t in results if t]
+    steps = {s: round(1000 * float(np.median([t[s] for t in times])), 1) for s in ("edges", "thinning") if times}
     print(f"{len(files)} photographs, {options.detector} edges; CPU-ms before the search: {steps}")
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
