@@ -14,7 +14,13 @@ from bagwise.evaluation.protocols import Protocol
 
 EDGE_BOXES = "Edge Boxes"
 # How the literature writes the names of the library's methods.
-WRITTEN = {"RMISVC": "RMI-SVM", "MiSVC": "mi-SVM", "MISVC": "MI-SVM", "edge-boxes": EDGE_BOXES}
+WRITTEN = {
+    "RMISVC": "RMI-SVM",
+    "MiSVC": "mi-SVM",
+    "MISVC": "MI-SVM",
+    "MultiFoldSVC": "Multi-fold",
+    "edge-boxes": EDGE_BOXES,
+}
 
 Ranked = dict[tuple[str, str], np.ndarray]
 
