@@ -24,12 +24,18 @@ function noteLine(text) {
   return line;
 }
 
-export function setUpDialogs(onClosed) {
+export function setUpDialogs(focusStage) {
+  // A closing dialog gives the focus back to what had it before. That must not be the button that opened it, or Enter
+  // would open it again instead of accepting.
+  const show = (each) => {
+    focusStage();
+    each.showModal();
+  };
   const help = $("help-dialog"), dialog = $("export-dialog"), go = $("export-go"), result = $("export-result");
-  $("help").addEventListener("click", () => help.showModal());
+  $("help").addEventListener("click", () => show(help));
   $("export").addEventListener("click", () => {
     result.textContent = "";
-    dialog.showModal();
+    show(dialog);
   });
   $("export-close").addEventListener("click", () => dialog.close());
   go.addEventListener("click", async () => {
@@ -48,8 +54,6 @@ export function setUpDialogs(onClosed) {
     go.disabled = false;
   });
   for (const each of [help, dialog]) {
-    // Otherwise the button that opened it would have the focus again, and Enter would open it instead of accepting.
-    each.addEventListener("close", onClosed);
     // A click on the backdrop closes, as people expect.
     each.addEventListener("click", (event) => event.target === each && each.close());
   }
