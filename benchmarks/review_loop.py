@@ -114,6 +114,8 @@ def simulate(
     answers, confidence = table_answers(run)
     first = dict(answers)
     pairs = [pair for pair in truth if pair in answers]
+    if not pairs:
+        raise SystemExit("no image of the run has a true box: is the truth that of the same folder and names?")
     lot = dict(zip(pairs, random.random(len(pairs)).tolist()))
     decisions: dict[Pair, ItemState] = {}
     without: dict[Pair, ItemState] = {}
