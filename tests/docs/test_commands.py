@@ -8,16 +8,19 @@ from tests.docs.pages import PAGES, name, shown_commands
 
 from bagwise.cli import app
 
-SHOWN = [(page, words) for page in PAGES for words in shown_commands(page)]
+# Options that act while they are parsed; the last ones would write into the shell's own files.
+AT_ONCE = {"--help", "-h", "--version", "--install-completion", "--show-completion"}
+SHOWN = [(page, words) for page in PAGES for words in shown_commands(page) if words and not AT_ONCE & set(words)]
 
 
-def parse(command: Any, words: list[str], parent: Any = None) -> None:
-    """Parse words as the program would, without running anything."""
+def parse(command: Any, words: list[str], parent: Any = None) -> Any:
+    """Parse words as the program would, without running anything; give the command that they name."""
     context = command.make_context(command.name or "bagwise", list(words), parent=parent)
     left = [*getattr(context, "_protected_args", ()), *context.args]
     if hasattr(command, "commands") and left:
         _, inner, rest = command.resolve_command(context, left)
-        parse(inner, rest, context)
+        return parse(inner, rest, context)
+    return command
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, Any]]:
@@ -27,16 +30,13 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, Any]]:
     return [(" ".join(path), command)]
 
 
-# Options that act while they are parsed; the last ones would write into the shell's own files.
-AT_ONCE = {"--help", "-h", "--version", "--install-completion", "--show-completion"}
 PROGRAM = typer.main.get_command(app)
 COMMANDS = leaves(PROGRAM)
 
 
 @pytest.mark.parametrize(("page", "words"), SHOWN, ids=[f"{name(page)}: {' '.join(words)}" for page, words in SHOWN])
 def test_command_exists(page, words):
-    if words and not AT_ONCE & set(words):
-        parse(PROGRAM, words)
+    assert parse(PROGRAM, words) in [command for _, command in COMMANDS]
 
 
 def test_wrong_option_is_noticed():
