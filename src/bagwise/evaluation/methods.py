@@ -139,6 +139,7 @@ def _everything() -> list[Method]:
             "mi-SVM (RBF)", partial(bagwise.MiSVC, kernel="rbf"), {"init": ["bags", "witnesses"], "C": [1.0, 10.0]}
         ),
         _with_defaults("MI-SVM (RBF)", partial(bagwise.MISVC, kernel="rbf"), {"C": [1.0, 10.0]}),
+        _with_defaults("Multi-fold", bagwise.MultiFoldSVC, STRENGTHS),
         _with_defaults("EM-DD", bagwise.EMDD, sets=SETS, scaling="unit"),
         _with_defaults("DD", bagwise.DiverseDensity),
         _with_defaults("MILES", bagwise.MILES, STRENGTHS),
