@@ -27,10 +27,15 @@ def test_export_from_the_page(context, serve, small_run):
     assert len(wait_saved(page, server, 2)) == 2, "after the dialog, keys are about the image again"
 
 
-def test_refit_from_the_page_ranks_the_rest_again(context, serve, tmp_path):
+@pytest.fixture
+def learnable(serve, tmp_path):
     run = write_learnable_run(tmp_path / "run")
     paint_all(run)
-    server = serve(run)
+    return serve(run)
+
+
+def test_refit_from_the_page_ranks_the_rest_again(context, learnable):
+    server = learnable
     page = open_page(context, server)
     page.select_option("#class-filter", label="cat (12)")
     wait_ready(page)
@@ -50,3 +55,29 @@ def test_refit_from_the_page_ranks_the_rest_again(context, serve, tmp_path):
     assert (box["x"] - canvas["x"]) / canvas["width"] == pytest.approx(20 / 320, abs=0.01), (
         "the new answer is on screen"
     )
+
+
+def test_an_answer_that_the_refit_has_overtaken_is_not_believed(context, learnable):
+    page = open_page(context, learnable)
+    press(page, "Enter")
+    wait_saved(page, learnable, 1)
+    held = []
+
+    def hold_the_first(route):
+        if held:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    page.route("**/api/changes*", hold_the_first)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # asks at once
+    while not held:
+        page.wait_for_timeout(20)
+    with page.expect_response("**/api/refit"):
+        page.click("#refit")
+    route, answer = held[0]
+    assert answer.json()["refit"] == {"state": "idle"}
+    with page.expect_response("**/api/changes*"):
+        route.fulfill(response=answer)
+    expect(page.locator(".toast.good")).to_contain_text("unchecked answers changed", timeout=30_000)
+    assert "undefined" not in page.inner_text("#toasts")

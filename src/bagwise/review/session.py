@@ -25,6 +25,7 @@ class ReviewSession:
 
     def __init__(self, run: RunFolder):
         self.run = run
+        self.generation = self._boxes_written()  # of the boxes shown: it changes when they do, also across restarts
         self.items = Items(run)
         self.log = DecisionLog(run.decisions_path)
         self.pictures = Pictures(run, run.path / "review" / "thumbnails")
@@ -35,9 +36,7 @@ class ReviewSession:
         self._refit_answer: Answer = {"state": "idle"}
         self._learnt_up_to = 0  # the line of the log; a class without a later one would learn nothing new
 
-    @property
-    def generation(self) -> str:
-        """Changes when the model's boxes do, also across restarts."""
+    def _boxes_written(self) -> str:
         return str((self.run.path / "boxes.parquet").stat().st_mtime_ns)
 
     def index(self) -> Answer:
@@ -46,7 +45,8 @@ class ReviewSession:
         ``items`` holds one row per item: image number, class number, confidence, status, version, whether a person
         changed the boxes, and the first box (or nothing).
         """
-        seq = self.log.seq  # before the states: a decision made meanwhile is then sent again, not missed
+        # Before what they are about: a decision made or a refit ended meanwhile is then told again, not missed.
+        seq, generation = self.log.seq, self.generation
         states = self.log.states()
         rows = [self._row(item, states.get(pair)) for item, pair in enumerate(self.items.pairs)]
         images = [list(values) for values in zip(self.items.files, self.items.width, self.items.height)]
@@ -57,7 +57,7 @@ class ReviewSession:
             "images": images,
             "items": rows,
             "seq": seq,
-            "generation": self.generation,
+            "generation": generation,
             "refit": self._refit_answer,
             "can_refit": self.run.store_path.exists(),
         }
@@ -116,13 +116,13 @@ class ReviewSession:
 
     def changes(self, since: int) -> Answer:
         """What happened after line ``since`` of the log."""
-        seq = self.log.seq
+        seq, generation = self.log.seq, self.generation
         changed = [
             [self.items.number[pair], self._row(self.items.number[pair], state)]
             for pair, state in self.log.changed_since(since)
             if pair in self.items.number
         ]
-        return {"seq": seq, "generation": self.generation, "refit": self._refit_answer, "items": changed}
+        return {"seq": seq, "generation": generation, "refit": self._refit_answer, "items": changed}
 
     def start_refit(self) -> Answer:
         """Learn from the decisions in the background; one refit at a time."""
@@ -142,6 +142,7 @@ class ReviewSession:
             refit(self.run, states, {label for (_, label), _ in self.log.changed_since(self._learnt_up_to)})
             self._learnt_up_to = seq
             self.items.read_boxes(self.run.boxes)
+            self.generation = self._boxes_written()
             after = self._open_answers(states)
             self._refit_answer = {
                 "state": "done",

@@ -23,6 +23,7 @@ let detail; // its boxes and candidates; undefined until they are here
 let seen = []; // the model's boxes that were on screen for this item
 let showing = 0; // counts the calls of show(), so that a late one notices that it has been overtaken
 let decidedHere = 0;
+let asked = 0, heard = 0; // counts questions about the refit, so that an answer overtaken by a later one is not believed
 
 const stage = new Stage({
   stage: $("stage"), canvas: $("canvas"), picture: $("picture"), layer: $("boxes"), message: $("message"),
@@ -219,9 +220,11 @@ function adopt(fresh, force = false) {
 
 async function poll() {
   clearTimeout(poll.timer);
+  const question = ++asked;
   try {
     const news = await get(`/api/changes?since=${store.seq}`);
     if (!outbox.queue.length) view.showConnection(true, 0);
+    showRefit(news.refit, question);
     await hear(news); // a reload takes a while
   } catch (error) {
     view.showConnection(false, outbox.queue.length, error instanceof Refused ? error.message : "");
@@ -231,7 +234,6 @@ async function poll() {
 }
 
 async function hear(news) {
-  showRefit(news.refit);
   if (news.generation !== store.generation) return reload();
   // Our own changes are known, and one that is still on its way will meet its conflict.
   const changed = news.items.filter(([id, row]) => !outbox.has(id) && row[4] > store.items[id].version);
@@ -269,14 +271,16 @@ async function renew() {
 
 async function refit() {
   try {
-    showRefit(await post("/api/refit", {}));
+    showRefit(await post("/api/refit", {}), ++asked); // later than whatever was asked before this answer came
     poll();
   } catch (error) {
     toast(sentence(error.message), "bad");
   }
 }
 
-function showRefit(state) {
+function showRefit(state, question) {
+  if (question < heard) return;
+  heard = question;
   const before = showRefit.last;
   showRefit.last = state;
   $("refit").disabled = state.state === "running" || !store.canRefit;
@@ -387,7 +391,7 @@ async function start() {
   if (before) current = before.id;
   arrange();
   if (before) show(before.id);
-  showRefit(store.refit);
+  showRefit(store.refit, ++asked);
   focusStage();
   otherTabs.onmessage = poll;
   document.addEventListener("visibilitychange", () => document.hidden || poll());
