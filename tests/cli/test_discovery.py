@@ -57,6 +57,8 @@ def test_from_photographs_to_a_run_and_on_to_new_ones(tmp_path, monkeypatch, cap
         ([".", "--layer", "fc6"], "a layer needs the network it belongs to"),
         ([".", "--backbone", "gone.onnx"], "there is no ONNX model gone.onnx"),
         ([".", "--model", "gone"], "gone is not a run folder"),
+        ([".", "--model", "r", "--labels", "l", "--max-objects", "1"], "leave out --labels, --max-objects"),
+        ([".", "--store", "s3://bucket"], "give --cluster or --workers too"),
     ],
 )
 def test_mistakes_become_one_line(tmp_path, monkeypatch, capsys, arguments, sentence):

@@ -86,7 +86,7 @@ def test_run_folder_is_complete(run):
     assert run.manifest["problems"] == []
     assert set(run.manifest["timings"]) >= {"boxes and features", "learning", "localising"}
     assert run.model_path("ball").is_file()
-    assert run.log_path.read_text().count("\n") >= 2
+    assert (run.path / "log.txt").read_text().count("\n") >= 2
     kinds = run.boxes["kind"].to_pylist()
     assert kinds.count("object") == 16
     assert kinds.count("alternative") > 16
@@ -178,7 +178,7 @@ def test_bad_photographs_are_named_and_the_rest_goes_on(photographs, tmp_path):
     problems = {problem["file"]: problem["reason"] for problem in run.manifest["problems"]}
     assert set(problems) == {"ball/dot.png", "ball/empty.jpg", "ball/text.jpg", "gate/cut.png"}
     assert set(answers(run)) >= {"gate/no-edges.png", "gate/wide.png", "мяч/один.png", "ball/0.png"}
-    log = run.log_path.read_text(encoding="utf-8")
+    log = (run.path / "log.txt").read_text(encoding="utf-8")
     assert all(name in log for name in problems)
     assert "left out (4)" in summary(run)
 

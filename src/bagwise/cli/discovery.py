@@ -10,6 +10,11 @@ import typer
 from bagwise.cli.options import CLUSTER_PANEL, ClusterAddress, ClusterWorkers, cluster_or_none, one_of
 
 NETWORK_PANEL = "A network of your own"
+# What an earlier run has settled; giving one of these beside --model would be forgotten without a word.
+OF_LEARNING = (
+    "labels", "split", "preset", "method", "max_objects", "max_boxes", "edges", "backbone", "layer", "normalise",
+    "crop", "snapshots", "seed",
+)  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def discover(
+    context: typer.Context,
     images: Annotated[
         Path, typer.Argument(help="A folder per class, a VOC or COCO folder, or the folder that --labels speaks of.")
     ],
@@ -111,7 +117,11 @@ def discover(
     from bagwise.discovery.settings import Settings
     from bagwise.discovery.summary import summary
 
-    if model is None:
+    if store is not None and cluster is None and workers is None:
+        raise ValueError("--store is where the workers of a cluster put features: give --cluster or --workers too")
+    if model is not None:
+        _refuse_learning_options(context, model)
+    else:
         settings = Settings.preset(preset, str(backbone) if backbone else None, layer).changed(
             method=method,
             max_objects=max_objects,
@@ -133,6 +143,14 @@ def discover(
                 say=_say, cluster=on, store_at=store,
             )  # fmt: skip
     typer.echo(summary(run))
+
+
+def _refuse_learning_options(context: typer.Context, model: Path) -> None:
+    sources = {name: context.get_parameter_source(name) for name in OF_LEARNING}
+    given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
+        raise ValueError(f"--model uses what {model} was made with: leave out {options}")
 
 
 def _say(text: str) -> None:

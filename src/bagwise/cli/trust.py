@@ -8,6 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from bagwise.cli.options import one_of
+
 PANEL = "Objects in photographs"
 RunArgument = Annotated[Path, typer.Argument(help="The folder that bagwise discover wrote.", metavar="RUN")]
 Split = Annotated[
@@ -68,7 +70,11 @@ def evaluate(
     truth: Annotated[Path, typer.Option(help="Boxes that people drew: a VOC or COCO folder, or a COCO file.")],
     split: Split = None,
     protocol: Annotated[
-        str, typer.Option(help="Which images are asked: labels, classes, pascal06-all, pascal07-all or voc07-6x2.")
+        str,
+        typer.Option(
+            help="Which images are asked: labels, classes, pascal06-all, pascal07-all or voc07-6x2.",
+            autocompletion=one_of("labels", "classes", "pascal06-all", "pascal07-all", "voc07-6x2"),
+        ),
     ] = "labels",
     lists: Lists = None,
     against: Annotated[
@@ -117,7 +123,15 @@ def report(
 def export(
     run: RunArgument,
     output: Output,
-    format: Annotated[str, typer.Option("-f", "--format", help="coco, voc, yolo or labelstudio.")] = "coco",
+    format: Annotated[
+        str,
+        typer.Option(
+            "-f",
+            "--format",
+            help="coco, voc, yolo or labelstudio.",
+            autocompletion=one_of("coco", "voc", "yolo", "labelstudio"),
+        ),
+    ] = "coco",
     min_confidence: Annotated[float, typer.Option(help="Leave out objects with less confidence.", min=0, max=1)] = 0.0,
     checked_only: Annotated[
         bool, typer.Option("--checked-only", help="Leave out images that were not checked on the review page.")

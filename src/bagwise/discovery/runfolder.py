@@ -161,11 +161,6 @@ class RunFolder:
         return self.path / "store"
 
     @property
-    def log_path(self) -> Path:
-        """What the run printed."""
-        return self.path / "log.txt"
-
-    @property
     def decisions_path(self) -> Path:
         """What the reviewer decided, one JSON object per line."""
         return self.path / "decisions.jsonl"

@@ -4,6 +4,7 @@ import hashlib
 import threading
 import time
 from datetime import datetime
+from itertools import chain, count
 from typing import Any
 
 from bagwise.discovery.runfolder import RunFolder
@@ -170,7 +171,9 @@ class ReviewSession:
         name = _text(request, "format")
         if name not in FORMATS:
             raise ReviewError(f"there is no format {name!r}: use one of {', '.join(FORMATS)}")
-        out = self.run.path / "exports" / f"{name}-{datetime.now():%Y-%m-%d-%H%M%S}"
+        now = f"{name}-{datetime.now():%Y-%m-%d-%H%M%S}"
+        names = chain([now], (f"{now}-{n}" for n in count(2)))  # two within a second are two exports all the same
+        out = next(path for path in (self.run.path / "exports" / name for name in names) if not path.exists())
         checked_only = request.get("checked_only") is True
         done = export_reviewed(self.run, self.log.states(), name, out, checked_only=checked_only)
         return {"path": str(done.path), "images": done.images, "boxes": done.boxes, "notes": done.notes}
