@@ -45,6 +45,19 @@ def test_nested_selection_is_reported():
     assert all(choice["lam"] in (0.1, 0.001) for choice in result.selected)
 
 
+@pytest.mark.parametrize(
+    ("others", "chosen"),
+    [([0.8, 0.8, 0.8, 0.8, 0.8], 1), ([0.9, 0.7, 0.9, 0.8, 0.8], 1), ([0.9, 0.9, 0.8, 0.9, 0.9], 0)],
+    ids=["a tie", "better by luck", "clearly better"],
+)
+def test_own_parameters_stay_unless_others_are_clearly_better(others, chosen):
+    search = nested(RMISVC(lam=0.1), {"lam": [0.5, 0.1]})
+    assert search.refit.kept == 1
+    inner = {f"split{i}_test_score": np.array([other, 0.8]) for i, other in enumerate(others)}
+    assert search.refit({**inner, "mean_test_score": np.zeros(2)}) == chosen
+    assert nested(RMISVC(lam=0.1), {"lam": [0.5, 0.2]}).refit is True, "own parameters that are not candidates"
+
+
 def test_seed_reaches_inner_models():
     search = seeded(nested(RMISVC(), {"lam": [1]}), 5)
     assert isinstance(search, GridSearchCV)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as t_distribution
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold
+from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid, RepeatedKFold
 
 from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
@@ -37,9 +37,34 @@ def folds(n_bags: int, repeat: int, n_folds: int = 10) -> Iterator[tuple[NDArray
     yield from KFold(n_folds, shuffle=True, random_state=repeat).split(np.zeros(n_bags))
 
 
+@dataclass(frozen=True)
+class UnlessClearlyBetter:
+    """Choose the candidate with the best inner score, but keep one that is within a standard error of it.
+
+    With a hundred bags the best of a dozen candidates is often the luckiest one. The error is that of the difference
+    on the same folds; repeats of the folds see the same bags again and do not make it smaller.
+    """
+
+    kept: int
+
+    def __call__(self, results: dict[str, Any]) -> int:
+        n_splits = sum(name.startswith("split") and name.endswith("_test_score") for name in results)
+        scores = np.array([results[f"split{i}_test_score"] for i in range(n_splits)])
+        best = int(scores.mean(axis=0).argmax())
+        ahead = scores[:, best] - scores[:, self.kept]
+        return self.kept if ahead.mean() <= ahead.std(ddof=1) / np.sqrt(INNER_FOLDS) else best
+
+
 def nested(model: Any, grid: Any, repeats: int = 1) -> GridSearchCV:
-    """Wrap a model so that its parameters are chosen by inner cross-validation on the training bags alone."""
-    return GridSearchCV(model, grid, cv=RepeatedKFold(n_splits=INNER_FOLDS, n_repeats=repeats, random_state=0))
+    """Wrap a model so that its parameters are chosen by inner cross-validation on the training bags alone.
+
+    Where the model's own parameters are among the candidates, they stay unless others are clearly better.
+    """
+    own = model.get_params()
+    same = [i for i, each in enumerate(ParameterGrid(grid)) if all(own[name] == each[name] for name in each)]
+    choose = UnlessClearlyBetter(same[0]) if same else True
+    folds = RepeatedKFold(n_splits=INNER_FOLDS, n_repeats=repeats, random_state=0)
+    return GridSearchCV(model, grid, cv=folds, refit=choose)
 
 
 def cross_validate_once(
