@@ -22,6 +22,7 @@ def test_scaler_is_scikit_learns(dtype):
         "standard": standard,
         "unit": normalize(bags.instances),
         "auto": normalize(standard),
+        "global": bags.instances / np.sqrt(np.mean(np.sum(bags.instances.astype(float) ** 2, axis=1))),
         None: bags.instances,
     }.items():
         scaled = InstanceScaler(scaling).fit_transform(bags)
@@ -29,7 +30,7 @@ def test_scaler_is_scikit_learns(dtype):
         np.testing.assert_allclose(scaled.instances, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("scaling", ["auto", "unit", "standard", None])
+@pytest.mark.parametrize("scaling", ["auto", "unit", "standard", "global", None])
 def test_sparse_stays_sparse(scaling):
     bags, _ = concept_problem()
     table = np.where(bags.instances > 0.5, bags.instances, 0)
@@ -39,6 +40,8 @@ def test_sparse_stays_sparse(scaling):
     assert scaled.instances.nnz == csr.instances.nnz
     if scaling == "standard":
         expected = StandardScaler(with_mean=False).fit_transform(table)
+    elif scaling == "global":
+        expected = table / np.sqrt(np.mean(np.sum(table**2, axis=1)))
     else:
         expected = table if scaling is None else normalize(table)
     np.testing.assert_allclose(scaled.instances.toarray(), expected, atol=1e-12)
@@ -54,7 +57,8 @@ def test_sparse_after_a_dense_fit():
 def test_constant_columns_and_zero_rows_become_zero():
     bags = Bags([np.array([[0.1, 1.0], [0.1, 2.0]]), np.array([[0.1, 3.0]])])
     assert not InstanceScaler("standard").fit_transform(bags).instances[:, 0].any()
-    assert not InstanceScaler("unit").fit_transform(Bags([np.zeros((2, 2))])).instances.any()
+    for scaling in ("unit", "global"):
+        assert not InstanceScaler(scaling).fit_transform(Bags([np.zeros((2, 2))])).instances.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -16,7 +16,7 @@ from bagwise.bags import Bags
 from bagwise.base import check_bags
 from bagwise.mapped import forget, row_blocks
 
-SCALINGS = ("auto", "standard", "unit", None)
+SCALINGS = ("auto", "standard", "unit", "global", None)
 
 
 class _InstanceTransformer(TransformerMixin, BaseEstimator):
@@ -64,10 +64,11 @@ class InstanceScaler(_InstanceTransformer):
 
     Parameters
     ----------
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         "standard" gives each column mean 0 and variance 1 over all instances (CSR columns are not centred, so that
-        they stay sparse); "unit" divides each instance by its Euclidean norm; "auto" does first one, then the
-        other, on dense data, and only "unit" on sparse data; None changes nothing.
+        they stay sparse); "unit" divides each instance by its Euclidean norm; "global" divides all of them by one
+        number, the root mean square of their norms, for data whose lengths tell something, such as weighted words;
+        "auto" does first "standard", then "unit", on dense data, and only "unit" on sparse data; None changes nothing.
     """
 
     def __init__(self, scaling: str | None = "auto") -> None:
@@ -93,6 +94,9 @@ class InstanceScaler(_InstanceTransformer):
             rounding = max(10 * np.finfo(x.dtype).eps, x.shape[0] * np.finfo(np.float64).eps)
             constant = deviation <= rounding * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
             self.scale_ = np.where(constant, 0, 1 / np.where(constant, 1, deviation)).astype(x.dtype)
+        elif self.scaling == "global":
+            squares = sum(_sum_of_squares(block) for block in ([x.data] if is_sparse else row_blocks(x)))
+            self.scale_ = np.full(x.shape[1], np.sqrt(x.shape[0] / squares) if squares else 1, dtype=x.dtype)
         return self
 
     def _rows(self, instances: Any) -> Any:
@@ -161,10 +165,15 @@ class InstanceNystroem(_InstanceTransformer):
 
 def default_gamma(x: Any) -> float:
     """One over the mean squared distance between two rows: a Gaussian kernel's γ that suits their spread."""
-    total = x.multiply(x).sum() if sparse.issparse(x) else np.einsum("ij,ij->", x, x, dtype=np.float64)
+    total = _sum_of_squares(x.data if sparse.issparse(x) else x)
     spread = total / x.shape[0] - np.sum(np.asarray(x.mean(axis=0), dtype=np.float64) ** 2)
     # Rounding leaves a little where all rows are the same.
     return float(1 / (2 * spread)) if spread > 1e-12 * total / x.shape[0] else 1.0
+
+
+def _sum_of_squares(values: np.ndarray) -> float:
+    flat = values.ravel()
+    return float(np.einsum("i,i->", flat, flat, dtype=np.float64))
 
 
 def _variance(x: np.ndarray, mean: np.ndarray, rows: int = 4096) -> np.ndarray:

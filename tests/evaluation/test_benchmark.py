@@ -20,6 +20,7 @@ from bagwise.evaluation import benchmark, tables
 from bagwise.evaluation.cv import Repeat, cross_validate_once, folds, nested, p_value, seeded, summarise
 from bagwise.evaluation.methods import METHODS, SETS, load_set
 from bagwise.evaluation.published import TABLES, published
+from benchmarks import variants
 
 
 def test_folds_are_a_partition_and_differ_between_repeats():
@@ -201,3 +202,34 @@ def test_table_marks_differences():
     assert "-32.4 ▼" in text
     assert "+6.4 ▲" in text
     assert "| - |" in text
+
+
+def test_known_instances_get_a_column_for_each_method():
+    def row(method, dataset, accuracy, auc):
+        return benchmark.Row(method, dataset, "nested", accuracy, 0.0, 0.01, 1, instance_auc=auc)
+
+    text = tables.markdown([row("SIL", "a", 50.0, 0.5), row("RMI-SVM", "a", 70.0, 0.9), row("RMI-SVM", "b", 80.0, 0.7)])
+    judged, accuracy = text.split("Accuracy on bags")
+    assert "| set | RMI-SVM | SIL |" in judged
+    assert "| b | 0.70 | - |" in judged
+    assert "| **mean** | 0.80 | 0.50 |" in judged
+    assert "| **mean** | 75 | 50 |" in accuracy
+
+
+def test_newsgroups_choose_their_scaling_and_reach_every_method(data, monkeypatch):
+    monkeypatch.setenv("BAGWISE_DATA", str(data))
+    name = "news_sci_med"
+    assert METHODS["RMI-SVM"].model(name, "nested").param_grid == {"scaling": ["unit", "global"]}
+    assert METHODS["MILBoost"].model(name, "nested").get_params() == METHODS["MILBoost"].make().get_params()
+    csr, dense = (METHODS[method].data(name, "nested")[0].instances for method in ("RMI-SVM", "Multi-fold"))
+    np.testing.assert_array_equal(csr.toarray(), dense)
+
+
+def test_variants_are_measured_once_and_told_best_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(variants, "VARIANTS", {"RMI-SVM": (("musk1",), ({"epochs": 1, "lam": 1.0}, {"epochs": 5}))})
+    first = variants.measure(["RMI-SVM"], 1, tmp_path / "variants.jsonl")
+    monkeypatch.setattr(variants, "cross_validate_once", None)
+    assert variants.measure(["RMI-SVM"], 1, tmp_path / "variants.jsonl") == first
+    shown = sorted(((np.mean(row["accuracy"]), row["variant"]["epochs"]) for row in first), reverse=True)
+    told = variants.markdown(first).splitlines()[2]
+    assert [f"epochs={epochs}" in part for part, (_, epochs) in zip(told.split(" · "), shown)] == [True, True]

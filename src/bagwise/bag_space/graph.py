@@ -35,7 +35,7 @@ class MiGraphSVC(SetKernelSVC):
     threshold : float
         Two instances are neighbours when their distance is below this many times the mean distance in their bag.
         With 0 all instances count alike, as in MI-Kernel.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
         Factors of C by the label of a bag.
@@ -114,7 +114,7 @@ class MIGraphSVC(BagKernelSVC):
         and 1.
     threshold : float
         Two instances are joined when their distance is below this many times the mean distance in their bag.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
         Factors of C by the label of a bag.

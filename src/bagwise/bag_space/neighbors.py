@@ -34,7 +34,7 @@ class CitationKNN(BagClassifier):
     metric : {"modified", "minimal"}
         The mean distance of a bag's instances to the other bag's nearest, in the direction in which it is larger
         (modified Hausdorff), or the distance of the two nearest instances (minimal Hausdorff, the paper's).
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
 
     Attributes

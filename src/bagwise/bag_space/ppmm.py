@@ -35,7 +35,7 @@ class PPMMKernelSVC(BagKernelSVC):
     p : float or "alignment"
         The power. "alignment" takes the one of 0.05 to 3 whose kernel agrees best with the labels of the training
         bags (kernel-target alignment).
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
         Factors of C by the label of a bag.

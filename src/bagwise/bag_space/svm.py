@@ -147,7 +147,7 @@ class MIKernelSVC(SetKernelSVC):
     normalization : {"feature", "average"}
         Divide the sum by the norms of both bags in feature space, so that each bag has kernel 1 with itself, or by
         the sizes of both bags.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
         Factors of C by the label of a bag.

@@ -32,7 +32,7 @@ class MILESTransformer(TransformerMixin, BaseEstimator):
     ----------
     gamma : float or "scale"
         1 / σ²; "scale" takes one over the mean squared distance between two training instances.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
 
     Attributes
@@ -96,7 +96,7 @@ class MILES(InstanceScorer):
         Weight of the squared hinge loss of a bag against the penalty Σ |w|.
     gamma : float or "scale"
         1 / σ² of the similarity; see `MILESTransformer`.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     max_iter : int
         Most passes over the chosen features in a round of the solver.

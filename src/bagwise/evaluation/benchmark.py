@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from bagwise.cluster import Cluster
 from bagwise.evaluation.cv import Repeat, cross_validate_once, p_value, summarise
-from bagwise.evaluation.methods import METHODS, NEWS_SETS, PROTOCOLS, SETS, load_set
+from bagwise.evaluation.methods import METHODS, NEWS_SETS, PROTOCOLS, SETS
 from bagwise.lock import sole_use
 from bagwise.progress import track
 
@@ -30,8 +30,9 @@ class Task:
     settings: str  # tells results of other parameters apart
 
     def run(self) -> Repeat:
-        bags, y, y_instance = load_set(self.dataset, self.protocol)
-        model = METHODS[self.method].model(self.dataset, self.protocol)
+        method = METHODS[self.method]
+        bags, y, y_instance = method.data(self.dataset, self.protocol)
+        model = method.model(self.dataset, self.protocol)
         return cross_validate_once(model, bags, y, self.repeat, y_instance=y_instance)
 
 

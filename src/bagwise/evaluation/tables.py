@@ -74,10 +74,34 @@ def _telling_columns(rows: list[Row]) -> list[list[str]]:
 
 
 def markdown(rows: list[Row]) -> str:
-    """The table as Markdown."""
-    header, *lines = _telling_columns(rows)
-    lines = [header, ["---"] * len(header), *lines]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + f"\n\n{NOTE}\n"
+    """The table as Markdown; where the truth about instances is known, two tables with a column for each method."""
+    if all(row.instance_auc is None for row in rows):
+        return _markdown_table(_telling_columns(rows)) + f"\n{NOTE}\n"
+    judged = [row for row in rows if row.instance_auc is not None]
+    repeats = sorted({row.repeats for row in rows})
+    return (
+        f"Area under the ROC curve of the instance scores ({' or '.join(map(str, repeats))} x 10 folds):\n\n"
+        + _markdown_table(_by_set({(row.dataset, row.method): row.instance_auc or 0.0 for row in judged}, "{:.2f}"))
+        + "\nAccuracy on bags:\n\n"
+        + _markdown_table(_by_set({(row.dataset, row.method): row.mean for row in rows}, "{:.0f}"))
+    )
+
+
+def _markdown_table(lines: list[list[str]]) -> str:
+    header, *rest = lines
+    return "".join("| " + " | ".join(line) + " |\n" for line in [header, ["---"] * len(header), *rest])
+
+
+def _by_set(figures: dict[tuple[str, str], float], form: str) -> list[list[str]]:
+    """A line for each set and one for the mean, a column for each method, the best mean first."""
+    sets, methods = (list(dict.fromkeys(keys)) for keys in zip(*figures))
+    means = {name: [value for (_, method), value in figures.items() if method == name] for name in methods}
+    methods.sort(key=lambda name: -sum(means[name]) / len(means[name]))
+    lines = [["set", *methods]]
+    for name in sets:
+        found = [figures.get((name, method)) for method in methods]
+        lines.append([name, *("-" if value is None else form.format(value) for value in found)])
+    return [*lines, ["**mean**", *(form.format(sum(means[name]) / len(means[name])) for name in methods)]]
 
 
 def rich_table(rows: list[Row], title: str) -> Any:

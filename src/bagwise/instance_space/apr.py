@@ -43,7 +43,7 @@ class APR(InstanceScorer):
     margin : float
         A column keeps a negative instance out strongly when that is further than this from its border, or further
         than in any other column; the unit is that of the scaled columns.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
 
     Attributes

@@ -30,7 +30,7 @@ class MultiFoldSVC(InstanceScorer):
         Folds of positive bags, and how often they choose.
     negatives : int
         Instances of each negative bag that are used, those with the highest score, mined anew every round.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     random_state : int, RandomState or None
         The folds, and the order in which the SVM visits instances.

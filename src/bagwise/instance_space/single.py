@@ -30,7 +30,7 @@ class SingleInstance(InstanceScorer):
     estimator : scikit-learn classifier, optional
         One with ``decision_function`` or ``predict_proba``; logistic regression by default. With more than two
         classes, a copy learns each class against the rest.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     random_state : int, RandomState or None
         Handed to the classifier when it takes one and has none of its own.

@@ -144,7 +144,7 @@ class MiSVC(_SearchingSVC):
         two instances.
     degree, coef0
         Of the polynomial kernel.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     n_init : int
         Number of starts. All but the first are random; the end with the lowest objective is taken.

@@ -69,7 +69,7 @@ class RMISVC(InstanceScorer):
         one that surely holds the minimiser, or not at all.
     fit_intercept : bool
         Add a constant feature, regularised like the others.
-    scaling : {"auto", "standard", "unit", None}
+    scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     kernel : {"linear", "rbf"}
         "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström).
