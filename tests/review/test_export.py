@@ -56,9 +56,9 @@ def test_unchecked_images_are_not_listed(run, tmp_path, format):
 
 def test_images_without_a_box_are_spoken_of(run, tmp_path):
     done = export_reviewed(run, {(NO_CAT, "cat"): REJECTED}, "coco", tmp_path / "coco")
-    assert "1 labelled image listed without a box" in done.notes[-1]
+    assert "1 image with a label but no box for it" in done.notes[-1]
     done = export_reviewed(run, {(NO_CAT, "cat"): REJECTED}, "voc", tmp_path / "voc")
-    assert "1 labelled image without a box left out" in done.notes[0]
+    assert "1 image with a label but no box for it left out" in done.notes[0]
 
 
 def test_nothing_checked_is_nothing_to_export(run, tmp_path):

@@ -46,7 +46,7 @@ def write_coco(run: RunFolder, images: list[ExportImage], folder: Path, target: 
     }
     write_text(folder / "annotations.json", json.dumps(document, ensure_ascii=False))
     notes = [f"file names in {target / 'annotations.json'} are relative to {run.source_root.resolve()}"]
-    bare = sum(bool(image.labels) and not image.names for image in images)
+    bare = sum(image.lacks_a_box for image in images)
     if bare:
-        notes.append(f"{counted(bare, 'labelled image')} listed without a box: training would take them for background")
+        notes.append(f"{counted(bare, 'image')} with a label but no box for it: training would take it for background")
     return notes

@@ -35,6 +35,11 @@ class ExportImage:
     boxes: np.ndarray
     confidence: np.ndarray
 
+    @property
+    def lacks_a_box(self) -> bool:
+        """Whether one of its labels has none: a detector would learn that this object is background."""
+        return not set(self.labels) <= set(self.names)
+
 
 @dataclass(frozen=True)
 class Exported:
@@ -78,15 +83,14 @@ def collect(run: RunFolder, boxes: pa.Table, min_confidence: float) -> list[Expo
 def trainable(images: Iterable[ExportImage]) -> tuple[list[ExportImage], list[str]]:
     """The images a detector may be trained on, and a note on the others.
 
-    An image that is labelled but has no box would teach that its object is background; it is left out.
     An image without labels is a true background, and stays.
     """
     images = list(images)
-    kept = [image for image in images if len(image.names) or not image.labels]
+    kept = [image for image in images if not image.lacks_a_box]
     if not kept:
         raise ValueError("no image has an object to write: lower --min-confidence, or accept some boxes first")
     left = len(images) - len(kept)
-    note = f"{counted(left, 'labelled image')} without a box left out, since training would take them for background"
+    note = f"{counted(left, 'image')} with a label but no box for it left out: training would take it for background"
     return kept, [note] if left else []
 
 
