@@ -157,18 +157,22 @@ def markdown(rows: list[dict]) -> str:
 
 def draw(rows: list[dict], path: Path) -> None:
     """Time against size, one panel for each axis."""
-    from matplotlib import colormaps
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = Figure(figsize=(13, 4.6), layout="constrained")
     panels = figure.subplots(1, len(AXES), sharey=True)
     names = list(dict.fromkeys(row["method"] for row in rows))
-    colours = dict(zip(names, colormaps["tab20"](np.linspace(0, 1, max(len(names), 2)))))
+    # Ten colours, then the same ones with another dash: more colours than that cannot be told apart.
+    styles = {name: {"color": f"C{i % 10}", "linestyle": ("-", "--", ":")[i // 10]} for i, name in enumerate(names)}
     for panel, axis in zip(panels, AXES):
         for row in rows:
             if row["axis"] == axis and row["points"]:
                 x, y = ([p[name] for p in row["points"]] for name in ("value", "seconds"))
-                panel.loglog(x, y, marker="o", markersize=3, color=colours[row["method"]], label=row["method"])
+                width = 2.5 if row["method"] == "RMISVC" else 1.2
+                panel.loglog(x, y, marker="o", markersize=3, lw=width, label=row["method"], **styles[row["method"]])
+        ticks = [value for value, _ in sizes_of(axis, DOUBLINGS)]
+        panel.set_xticks(ticks, [str(value) for value in ticks], fontsize=8)
+        panel.minorticks_off()
         panel.set_xlabel({"instances": "instances in a bag", "nonzeros": "non-zeros of an instance"}.get(axis, axis))
         panel.grid(True, which="major", alpha=0.3)
     panels[0].set_ylabel("CPU-seconds of a fit")
