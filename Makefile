@@ -17,7 +17,7 @@ endif
 help:
 	@echo "make demo   find objects in photographs and the shapes that make molecules smell, in about two minutes"
 	@echo "make test   lint, type check, all tests, documentation"
-	@echo "make bench  speed and accuracy against other packages (long)"
+	@echo "make bench  speed and accuracy against other packages, growth with size (two hours; into build/bench)"
 	@echo "make docs   build the documentation into site/"
 	@echo "make lower-bounds PYTHON=python3.11   the core of the tests with the oldest dependencies"
 
@@ -44,7 +44,8 @@ docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(VENV)/.installed
-	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/compare.py -o build/bench
+	$(BIN)/python benchmarks/scaling.py -o build/bench --plot build/bench/images/scaling.png
 
 # Python 3.11 and the oldest versions of everything; two and a half minutes of installing, ten of tests.
 lower-bounds:

@@ -6,8 +6,8 @@
 Each axis starts from 200 bags of 10 instances with 50 features and doubles one number at a time; the last axis takes
 sparse instances of 20 000 columns and doubles the non-zeros of each. A fit that takes longer than the limit ends its
 axis. The exponent is the slope of log time against log size over the upper half of the points, so 1 is linear, 2
-quadratic. Every axis of a method runs in a process of its own, on one thread. Writes scaling.json, scaling.md
-and the plot.
+quadratic. Every axis of a method runs in a process of its own, on one thread. Writes scaling.json, which a second call
+goes on from, scaling.md and the plot.
 """
 
 from __future__ import annotations
@@ -137,49 +137,62 @@ def _kinds() -> list:
 
 
 def markdown(rows: list[dict]) -> str:
-    """Exponents of time, and the largest fit, of every method."""
-    lines = ["| method | " + " | ".join(AXES) + " | largest fits |", "| --- |" + " ---: |" * (len(AXES) + 1)]
+    """Exponents of time and memory, and the largest fit, of every method."""
+    lines = ["| method | " + " | ".join(AXES) + " | slowest fit |", "| --- |" + " ---: |" * (len(AXES) + 1)]
     for method in dict.fromkeys(row["method"] for row in rows):
         mine = {row["axis"]: row for row in rows if row["method"] == method}
-        cells = []
-        for axis in AXES:
-            value = mine[axis]["time exponent"] if axis in mine else None
-            cells.append("-" if value is None else f"{value:.1f}")
         ends = [row["points"][-1] for row in mine.values() if row["points"]]
         if not ends:
             continue
         largest = max(ends, key=lambda point: point["seconds"])
+        cells = [_exponents(mine.get(axis)) for axis in AXES]
         lines.append(f"| {method} | {' | '.join(cells)} | {largest['seconds']:.2f} s, {largest['megabytes']:.0f} MB |")
-    note = "Exponents of the time of a fit: 1 is linear, 2 quadratic. The axis nonzeros is for methods that take CSR."
-    picture = "![CPU-seconds of a fit against bags, instances, features and non-zeros](images/scaling.png)"
+    note = (
+        "Exponents of the time of a fit and of the memory it adds: 1 is linear, 2 quadratic; memory that grows by less "
+        "than a tenth is left out. The axis nonzeros is for methods that take CSR."
+    )
+    picture = "![CPU-seconds and memory of a fit against bags, instances, features and non-zeros](images/scaling.png)"
     return f"{picture}\n\n" + "\n".join(lines) + f"\n\n{note}\n"
 
 
+def _exponents(row: dict | None) -> str:
+    """Time and memory, such as "1.0, 0.9"; "-" where nothing was measured."""
+    if row is None or row["time exponent"] is None:
+        return "-"
+    memory = row["memory exponent"]
+    return f"{row['time exponent']:.1f}" + ("" if memory is None or memory < 0.1 else f", {memory:.1f}")
+
+
 def draw(rows: list[dict], path: Path) -> None:
-    """Time against size, one panel for each axis."""
+    """Time above, memory below, against size: one column for each axis."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.6), layout="constrained")
-    panels = figure.subplots(1, len(AXES), sharey=True)
+    figure = Figure(figsize=(13, 8.4), layout="constrained")
+    panels = figure.subplots(2, len(AXES), sharey="row", sharex="col")
     names = list(dict.fromkeys(row["method"] for row in rows))
     # Ten colours, then the same ones with another dash: more colours than that cannot be told apart.
     styles = {name: {"color": f"C{i % 10}", "linestyle": ("-", "--", ":")[i // 10]} for i, name in enumerate(names)}
-    for panel, axis in zip(panels, AXES):
-        for row in rows:
-            if row["axis"] == axis and row["points"]:
-                x, y = ([p[name] for p in row["points"]] for name in ("value", "seconds"))
-                width = 2.5 if row["method"] == "RMISVC" else 1.2
-                panel.loglog(x, y, marker="o", markersize=3, lw=width, label=row["method"], **styles[row["method"]])
+    for line, figured in zip(panels, ("seconds", "megabytes")):
+        for panel, axis in zip(line, AXES):
+            for row in rows:
+                points = [p for p in row["points"] if p[figured] > 0]
+                if row["axis"] == axis and points:
+                    x, y = ([p[name] for p in points] for name in ("value", figured))
+                    width = 2.5 if row["method"] == "RMISVC" else 1.2
+                    panel.loglog(x, y, marker="o", markersize=3, lw=width, label=row["method"], **styles[row["method"]])
+            panel.grid(True, which="major", alpha=0.3)
+    for panel, axis in zip(panels[1], AXES):
         ticks = [value for value, _ in sizes_of(axis, DOUBLINGS)]
         panel.set_xticks(ticks, [str(value) for value in ticks], fontsize=8)
         panel.minorticks_off()
         panel.set_xlabel({"instances": "instances in a bag", "nonzeros": "non-zeros of an instance"}.get(axis, axis))
-        panel.grid(True, which="major", alpha=0.3)
-    panels[0].set_ylabel("CPU-seconds of a fit")
-    handles, labels = panels[0].get_legend_handles_labels()
+    panels[0][0].set_ylabel("CPU-seconds of a fit")
+    panels[1][0].set_ylabel("MB that a fit adds")
+    panels[1][0].set_ylim(bottom=1)  # less is noise
+    handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8)
     with replacing(path) as aside:
-        figure.savefig(aside, dpi=110)
+        figure.savefig(aside, dpi=100)
 
 
 def main() -> None:
