@@ -74,7 +74,7 @@ def test_many_edges_in_blocks(monkeypatch):
 def test_migraph_kernel_equals_plain_loops():
     rng = np.random.RandomState(0)
     bags = Bags([rng.randn(m, 2) for m in (3, 5, 4, 6)])
-    model = MIGraphSVC(gamma=0.4, edge_gamma=2.0, scaling=None)
+    model = MIGraphSVC(gamma=0.4, edge_gamma=2.0, threshold=1.0, scaling=None)
     found = model._training_kernel(bags, np.array([[True], [False], [True], [False]]))
     plain = np.array([[plain_migraph(a, b, 0.4, 2.0, 1.0) for b in bags] for a in bags])
     norm = np.sqrt(np.diag(plain))

@@ -33,8 +33,8 @@ class MiGraphSVC(SetKernelSVC):
         Divide the sum by the sums of the weights of both bags, as published, or by the norms of both bags in feature
         space, so that each bag has kernel 1 with itself.
     threshold : float
-        Two instances are neighbours when their distance is below this many times the mean distance in their bag.
-        With 0 all instances count alike, as in MI-Kernel.
+        Two instances are neighbours when their distance is below this many times the mean distance in their bag;
+        the authors' is 1. With 0 all instances count alike, as in MI-Kernel.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
@@ -73,7 +73,7 @@ class MiGraphSVC(SetKernelSVC):
         *,
         gamma_factor: float = 2.0,
         normalization: str = "average",
-        threshold: float = 1.0,
+        threshold: float = 0.5,
         scaling: str | None = "auto",
         class_weight: dict | str | None = None,
     ) -> None:
@@ -113,7 +113,8 @@ class MIGraphSVC(BagKernelSVC):
         Width of the Gaussian kernel of the edges, at most 10; all four numbers that describe an edge are between 0
         and 1.
     threshold : float
-        Two instances are joined when their distance is below this many times the mean distance in their bag.
+        Two instances are joined when their distance is below this many times the mean distance in their bag;
+        the authors' is 1.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     class_weight : dict, "balanced" or None
@@ -154,7 +155,7 @@ class MIGraphSVC(BagKernelSVC):
         *,
         gamma_factor: float = 2.0,
         edge_gamma: float = 1.0,
-        threshold: float = 1.0,
+        threshold: float = 0.5,
         scaling: str | None = "auto",
         class_weight: dict | str | None = None,
     ) -> None:
