@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.ensemble import VotingClassifier
 
 import bagwise
 from bagwise.bags import Bags
@@ -56,7 +57,7 @@ class Method:
     make: Callable[..., Any]
     # Parameters for the "paper" protocol: fixed, by data set; a set that is missing is not run.
     fixed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # What nested selection chooses from, for all sets, and what it leaves alone, by data set.
+    # What nested selection chooses from, for all sets (empty when there is nothing), and what is given by data set.
     grid: Any = None
     given: dict[str, dict[str, Any]] = field(default_factory=dict)
     # How often the inner cross-validation is repeated: where fits are cheap, less of the choice is left to chance.
@@ -80,7 +81,7 @@ class Method:
     def data(self, dataset: str, protocol: str) -> tuple[Bags, NDArray[np.int64], NDArray[np.int64] | None]:
         """What to cross-validate it on: see `load_set`; dense where the method takes nothing else."""
         bags, y, y_instance = load_set(dataset, protocol)
-        if sparse.issparse(bags.instances) and not self.make().accepts_sparse:
+        if sparse.issparse(bags.instances) and not getattr(self.make(), "accepts_sparse", True):
             bags = bags.with_instances(bags.instances.toarray())
         return bags, y, y_instance
 
@@ -93,7 +94,8 @@ class Method:
             return own
         if dataset in NEWS_SETS:
             return nested(own, NEWS_SCALINGS)
-        return nested(self.make(**self.given.get(dataset, {})), self.grid, self.inner_repeats)
+        given = self.make(**self.given.get(dataset, {}))
+        return nested(given, self.grid, self.inner_repeats) if self.grid else given
 
     def settings(self, dataset: str, protocol: str) -> str:
         """A short name of all parameters, by which results of other parameters are told apart."""
@@ -134,6 +136,18 @@ def _misvm(name: str, make: Callable[..., Any], grid: dict[str, Any], sets: tupl
     """A hundred bags of unit-length instances need a larger C than the text collections."""
     fixed = {dataset: {"C": 10.0} if dataset in DENSE_SETS else {} for dataset in sets}
     return Method(name, make, fixed, {"init": ["bags", "witnesses"], **grid}, inner_repeats=repeats, sets=sets)
+
+
+def _vote() -> Method:
+    """One method of each family, all as they come, and what most of them say."""
+    members = [
+        ("instances", bagwise.RMISVC()),
+        ("prototypes", bagwise.MILES()),
+        ("kernel", bagwise.MIKernelSVC()),
+        ("codes", bagwise.MiFV()),
+        ("neighbours", bagwise.CitationKNN()),
+    ]
+    return Method("Vote of five", partial(VotingClassifier, members), grid=(), sets=DENSE_SETS)
 
 
 def _with_defaults(
@@ -183,6 +197,7 @@ def _everything() -> list[Method]:
         _with_defaults("MILBoost", bagwise.MILBoost),
         _with_defaults("MIForests", bagwise.MIForest),
         _with_defaults("SIL", bagwise.SingleInstance, sets=SETS),
+        _vote(),
         _with_defaults("mi-Net", MiNet, needs="torch"),
         _with_defaults("MI-Net", MINet, needs="torch"),
         _with_defaults("Attention", AttentionMIL, needs="torch"),
