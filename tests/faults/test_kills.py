@@ -16,7 +16,7 @@ from tests.problems import concept_problem
 
 import bagwise
 from bagwise import RMISVC
-from bagwise.evaluation import benchmark
+from bagwise.evaluation import benchmark, methods
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 KILLS = int(os.environ.get("BAGWISE_KILLS", "8"))
@@ -72,7 +72,7 @@ def quick_bench(monkeypatch):
 
     bags, y = load_musk1()
     bags, y = bags[30:60], y[30:60]
-    monkeypatch.setattr(benchmark, "load_set", lambda name, protocol: (bags, y, None))
+    monkeypatch.setattr(methods, "load_set", lambda name, protocol: (bags, y, None))
     monkeypatch.setattr(
         benchmark, "cross_validate_once", lambda model, bags, y, repeat, **rest: cross_validate_once(
             RMISVC(epochs=3), bags, y, repeat, 2
