@@ -13,19 +13,27 @@ ifneq ($(wildcard $(BAGWISE_DATA)),)
 export BAGWISE_DATA
 endif
 
-.PHONY: help demo test lint docs bench lower-bounds clean
+.PHONY: help demo test lint docs bench lower-bounds another-python release constraints audit newest clean
 help:
-	@echo "make demo   find objects in photographs and the shapes that make molecules smell, in about two minutes"
+	@echo "make demo   find objects in images and the shapes that make molecules smell, in about two minutes"
 	@echo "make test   lint, type check, all tests, documentation"
 	@echo "make bench  speed and accuracy against other packages, growth with size (two hours; into build/bench)"
 	@echo "make docs   build the documentation into site/"
 	@echo "make lower-bounds PYTHON=python3.11   the core of the tests with the oldest dependencies"
+	@echo "make another-python PYTHON=python3.13  the core of the tests with another Python"
+	@echo "make newest   the core of the tests with the newest dependencies, pre-releases included"
+	@echo "make release  source archive, wheel, parts list (SBOM) and checksums into dist/, built twice and compared"
+	@echo "make constraints   renew constraints.txt, the versions that everything above installs"
+	@echo "make audit    compare those versions with the known vulnerabilities (needs the network)"
 
-# Installed anew whenever the list of dependencies changes.
-$(VENV)/.installed: pyproject.toml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Installed anew whenever the list of dependencies changes. The versions, also of what builds the package, are those
+# that the tests last passed with: a newer release of anything cannot break this.
+$(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[vision,review,cluster]" --group dev
+	$(PIP) -c constraints.txt --upgrade pip
+	$(PIP) -c constraints.txt --build-constraint constraints.txt -e ".[vision,heic,review,cluster]" --group dev
 	touch $@
 
 demo: $(VENV)/.installed
@@ -47,14 +55,37 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/compare.py -o build/bench
 	$(BIN)/python benchmarks/scaling.py -o build/bench --plot build/bench/images/scaling.png
 
-# Python 3.11 and the oldest versions of everything; two and a half minutes of installing, ten of tests.
+# Everything but the networks, the browser and what is marked slow, in an environment of its own: about two and a half
+# minutes of installing, ten of tests.
+define core_of_the_tests
+	$(PYTHON) -m venv --clear build/$@
+	build/$@/bin/python -m pip install --quiet --disable-pip-version-check $(1) \
+		".[vision,review,cluster]" pytest pytest-xdist hypothesis pandas "moto[server]" s3fs
+	OMP_NUM_THREADS=1 build/$@/bin/pytest -q -m "not slow and not browser" -p no:cacheprovider \
+		tests/test_*.py tests/utils tests/rmi tests/contract tests/cli tests/datasets tests/discovery tests/review tests/report \
+		tests/faults tests/cluster tests/docs/test_commands.py
+endef
+
+# The oldest versions of everything; for Python 3.11.
 lower-bounds:
-	$(PYTHON) -m venv --clear build/lower-bounds
-	build/lower-bounds/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c tests/packaging/lower-bounds.txt ".[vision,review,cluster]" pytest hypothesis pandas "moto[server]" s3fs
-	OMP_NUM_THREADS=1 build/lower-bounds/bin/pytest -q -m "not slow and not browser" -p no:cacheprovider \
-		tests/test_*.py tests/rmi tests/contract tests/cli tests/datasets tests/discovery tests/review tests/report \
-		tests/cluster tests/docs/test_commands.py
+	$(call core_of_the_tests,-c tests/packaging/lower-bounds.txt)
+
+another-python:
+	$(call core_of_the_tests,-c constraints.txt)
+
+# Says early what a coming release of scikit-learn or NumPy breaks; what fails here is no reason to hold a change back.
+newest:
+	$(call core_of_the_tests,--upgrade --pre)
+
+release: $(VENV)/.installed
+	$(BIN)/python -m release.build dist
+
+constraints: $(VENV)/.installed
+	$(BIN)/python -m release.constraints
+
+# --strict: a package that could not be looked up must not count as clean.
+audit: $(VENV)/.installed
+	$(BIN)/pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
 clean:
 	rm -rf $(VENV) demo-out site dist build .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

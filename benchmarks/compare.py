@@ -9,7 +9,7 @@ how it fails. Times are CPU-seconds of a fit after a warm-up on a few bags, mean
 second. Accuracy is the share of 500 new bags of the same kind that the fitted model gets right. The data are made:
 standard normal instances, one of which in every positive bag is moved by six deviations along one axis.
 
-Writes compare.json, which a second call goes on from, and compare.md, its table.
+Writes compare.json, which a second call resumes, and compare.md, its table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bagwise.atomic import write_text
+from bagwise._utils.atomic import write_text
 
 PEERS_FOLDER = Path(__file__).resolve().parent / "peers"
 SIZES = ("92x5x166", "200x20x100", "2000x20x100")
@@ -55,7 +55,7 @@ class Peer:
 
 
 OURS = {
-    "RMISVC": "RMI-SVM", "MISVC": "MI-SVM", "MiSVC": "mi-SVM", "MILES": "MILES", "EMDD": "EM-DD",
+    "RMISVC": "RMI-SVM", "MISVC": "MI-SVM", "MiSVC": "mi-SVM", "MILES": "MILES", "EMDD": "EM-DD", "DDSVC": "DD-SVM",
     "MIKernelSVC": "MI-Kernel", "MILBoost": "MILBoost", "APR": "APR", "SingleInstance": "SIL",
     "AttentionMIL": "Attention", "MiNet": "mi-Net", "MINet": "MI-Net", "RMINet": "RMI-Net", "MiFV": "miFV",
     "MiVLAD": "miVLAD", "CitationKNN": "Citation-kNN", "MiGraphSVC": "miGraph", "PPMMKernelSVC": "PPMM",
@@ -269,9 +269,9 @@ def chosen_peers(options: argparse.Namespace) -> dict[str, Peer]:
         raise SystemExit(f"there is no peer {unknown[0]!r}: choose from {', '.join(PEERS)}")
     peers = {name: PEERS[name] for name in names}
     if "bagwise" in peers:
-        from bagwise.all_estimators import classifiers, deep_classifiers
+        from bagwise.registry import classifiers
 
-        there = {kind.__name__ for kind in [*classifiers(), *deep_classifiers()]}
+        there = {kind.__name__ for kind in classifiers()}
         methods = {name: family for name, family in OURS.items() if name in there}
         peers["bagwise"] = Peer("bagwise_methods.py", methods)
     for name, peer in CHECKOUTS.items():

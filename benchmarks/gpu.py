@@ -19,7 +19,7 @@ import triton
 from bagwise import RMISVC
 from bagwise.bags import Bags
 from bagwise.rmi.objective import Loss, instance_coefficients, value_and_gradient
-from bagwise.rmi.solvers import Iterate, Problem
+from bagwise.rmi.problem import Iterate, Problem
 from bagwise.rmi.torch_solver import CardData, CudaStepper, aligned_width
 
 CLASSES, STEPS, BOXES, FEATURES = 20, 8000, 400, 6401

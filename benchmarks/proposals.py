@@ -3,9 +3,9 @@
     python benchmarks/proposals.py VOC_ROOT --split train [--images 200] [-o benchmarks/results/proposals.json]
     python benchmarks/proposals.py VOC_ROOT --split train --run RUN    # of the boxes that a run of discover kept
 
-Without ``--images`` every photograph of the split is used; with it, that many drawn with a fixed seed.
+Without ``--images`` every image of the split is used; with it, that many drawn with a fixed seed.
 An object (not marked difficult) is recalled when a box overlaps it by more than one half; an image-class pair is
-reachable when at least one object of the class is. Times are CPU-milliseconds of one thread, means over photographs.
+reachable when at least one object of the class is. Times are CPU-milliseconds of one thread, means over images.
 """
 
 import argparse
@@ -21,13 +21,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import cv2
 import numpy as np
 
-from bagwise.discovery.boxes import overlaps
-from bagwise.discovery.edgeboxes import MIN_STRENGTH, POWER, search_boxes
-from bagwise.discovery.edges import EdgeDetector, edge_detector, edge_normals, thin_edges
-from bagwise.discovery.images import read_image
-from bagwise.discovery.runfolder import RunFolder
-from bagwise.discovery.sources import read_source
-from bagwise.discovery.store import FeatureStore
+from bagwise._utils.boxes import overlaps
+from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.proposals.edges import EdgeDetector, edge_detector, edge_normals, thin_edges
+from bagwise.discovery.proposals.search import MIN_STRENGTH, POWER, search_boxes
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.sources.images import read_image
+from bagwise.discovery.sources.reading import read_source
 
 COUNTS = (50, 100, 200, 400, 1000)
 SETTINGS = {"alpha": 0.65, "beta": 0.55, "min_score": 0.004}
@@ -57,7 +57,7 @@ def _detector(kind: str) -> EdgeDetector:
 
 
 def measure(file, truth, root, kind, searches, counts):
-    """For one photograph: best overlap of each object at each count, per search, and the times."""
+    """For one image: best overlap of each object at each count, per search, and the times."""
     image = read_image(Path(root) / file)
     times = {}
     started = time.process_time()
@@ -133,22 +133,20 @@ def main() -> None:
                     "boxes": count,
                     "objects recalled": round(float(objects.mean()), 4),
                     "pairs reachable": round(float(np.mean(pairs)), 4),
-                    # The first photograph of each process pays for compiling: the median does not see it.
+                    # The first image of each process pays for compiling: the median does not see it.
                     "CPU-ms": round(1000 * float(np.median(spent)), 1) if spent else None,
                 }
             )
     times = [t for *_, t in results if t]
     steps = {s: round(1000 * float(np.median([t[s] for t in times])), 1) for s in ("edges", "thinning") if times}
-    print(f"{len(files)} photographs, {options.detector} edges; CPU-ms before the search: {steps}")
+    print(f"{len(files)} images, {options.detector} edges; CPU-ms before the search: {steps}")
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
     if options.output:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         aside = options.output.with_name(options.output.name + ".part")
         aside.write_text(
-            json.dumps(
-                {"photographs": len(files), "detector": options.detector, "steps": steps, "rows": rows}, indent=1
-            )
+            json.dumps({"images": len(files), "detector": options.detector, "steps": steps, "rows": rows}, indent=1)
         )
         aside.replace(options.output)
 

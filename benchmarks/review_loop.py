@@ -8,7 +8,7 @@ After every batch the reviewed classes are
 fitted again, which changes the answers, and with them the order of doubt, of what is left. The run is not changed.
 
 For each number of reviewed images the table gives CorLoc over all images (per class, unweighted mean) with refits
-and without, and over the images still unreviewed, where only what the model learnt can help.
+and without, and over the images still unreviewed, where only what the model learned can help.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from bagwise.atomic import write_text
-from bagwise.discovery.boxes import areas, overlaps
-from bagwise.discovery.localize import Answer
-from bagwise.discovery.runfolder import RunFolder, corners
-from bagwise.discovery.settings import default_jobs
-from bagwise.discovery.sources import read_source
-from bagwise.discovery.store import FeatureStore
+from bagwise._utils.atomic import write_text
+from bagwise._utils.boxes import areas, overlaps
+from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.learning.localize import Answer
+from bagwise.discovery.run.folder import RunFolder, corners
+from bagwise.discovery.run.settings import default_jobs
+from bagwise.discovery.sources.reading import read_source
 from bagwise.review.decisions import Box, ItemState, Pair
 from bagwise.review.refit import Learner
 

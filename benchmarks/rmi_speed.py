@@ -19,10 +19,11 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from bagwise.evaluation.methods import load_set
+from bagwise.benchmark.methods import load_set
 from bagwise.preprocessing import InstanceScaler
 from bagwise.rmi.objective import Loss
-from bagwise.rmi.solvers import Iterate, Problem, orders, sgd
+from bagwise.rmi.problem import Iterate, Problem, in_single_precision, orders
+from bagwise.rmi.sgd import sgd
 
 ELEPHANT = Loss(0.017, 5.0, 1.5)
 
@@ -86,7 +87,8 @@ def elephant():
     with_bias = [np.hstack([bag, np.ones((len(bag), 1))]) for bag in bags]
     passes = list(orders(180, 18_000, "shuffle", np.random.RandomState(0)))
     flat = np.concatenate(passes)
-    problem = Problem(bags, (y == 1)[:, None], np.ones((180, 1)), ELEPHANT, True)
+    stored = in_single_precision(bags, lambda part: part, bags.n_features)
+    problem = Problem(stored, (y == 1)[:, None], np.ones((180, 1)), ELEPHANT, True)
 
     def ours():
         return sgd(problem, Iterate.zero(1, 230), iter(passes), average_from=None, radius=problem.radius("pegasos"))[0]
@@ -94,11 +96,12 @@ def elephant():
     slow, fast, touch = in_turns(
         lambda: plain_numpy(with_bias, y, flat, ELEPHANT),
         ours,
-        lambda: touch_twice(bags.instances, bags.offsets, flat),
+        lambda: touch_twice(stored.instances, bags.offsets, flat),
         times=5,
     )
     w = plain_numpy(with_bias, y, flat, ELEPHANT)
-    assert np.allclose(np.append(ours().coef[0], ours().intercept), w, rtol=1e-6), "the two must agree"
+    found = np.append(ours().coef[0], ours().intercept)
+    assert np.linalg.norm(found - w) < 0.01 * np.linalg.norm(w), "the two must agree"
     return {
         "plain NumPy, s": slow,
         "bagwise, s": fast,
@@ -138,16 +141,16 @@ y = np.arange(2000) % 2
 x = rng.randn(2000, 20, 100)
 x[y == 1, 0, 0] += 4
 bags = Bags(x)
-RMISVC(epochs=1).fit(bags[:4], y[:4])
+RMISVC(0.01, epochs=1).fit(bags[:4], y[:4])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 started = time.process_time()
-RMISVC(random_state=0).fit(bags, y)
+RMISVC(0.001, random_state=0).fit(bags, y)
 print(time.process_time() - started, before / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
 def at_size():
-    """2000 bags of 20 instances with 100 features, with the default parameters, in a process of its own."""
+    """2000 bags of 20 instances with 100 features, with a fixed λ, in a process of its own."""
     code = AT_SIZE.format(src=str(Path(__file__).parents[1] / "src"))
     runs = []
     for _ in range(3):

@@ -7,7 +7,7 @@ Each axis starts from 200 bags of 10 instances with 50 features and doubles one 
 sparse instances of 20 000 columns and doubles the non-zeros of each. A fit that takes longer than the limit ends its
 axis. The exponent is the slope of log time against log size over the upper half of the points, so 1 is linear, 2
 quadratic. Every axis of a method runs in a process of its own, on one thread. Writes scaling.json, which a second call
-goes on from, scaling.md and the plot.
+resumes, scaling.md and the plot.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bagwise.atomic import replacing, write_text
+from bagwise._utils.atomic import replacing, write_text
 
 START = {"bags": 200, "instances": 10, "features": 50, "nonzeros": 10}
 COLUMNS = 20_000  # of the sparse problems
@@ -35,9 +35,9 @@ sys.path.insert(0, {peers!r})
 import numpy as np
 from scipy import sparse
 import bagwise, measuring
-from bagwise.all_estimators import classifiers, deep_classifiers
+from bagwise.registry import classifiers
 
-kind = next(k for k in [*classifiers(), *deep_classifiers()] if k.__name__ == {method!r})
+kind = next(k for k in classifiers() if k.__name__ == {method!r})
 options = {{"random_state": 0}} if "random_state" in kind().get_params() else {{}}
 
 def problem(bags, instances, features, nonzeros):
@@ -131,9 +131,9 @@ def measure(methods: list[str], doublings: int, limit: int, file: Path) -> list[
 
 
 def _kinds() -> list:
-    from bagwise.all_estimators import classifiers, deep_classifiers
+    from bagwise.registry import classifiers
 
-    return [*classifiers(), *deep_classifiers()]
+    return classifiers()
 
 
 def markdown(rows: list[dict]) -> str:

@@ -1,10 +1,10 @@
-"""What a million photographs cost, from what can be measured on one machine.
+"""What a million images cost, from what can be measured on one machine.
 
     python benchmarks/scaling_plan.py -o benchmarks/results/scaling_plan.json
 
-Measures three things. What the parts of the work on a photograph cost. How the cluster's own overhead grows with
+Measures three things. What the parts of the work on an image cost. How the cluster's own overhead grows with
 workers: tasks that only wait, as long as a shard would take to be read from slow storage, on 1 to 4 workers. And a
-store index of 100 000 photographs: time, disk and memory to write it, open it and look up. Then does the arithmetic.
+store index of 100 000 images: time, disk and memory to write it, open it and look up. Then does the arithmetic.
 """
 
 import argparse
@@ -26,15 +26,15 @@ PHOTOGRAPHS = 24  # of the demo, brought to 500 x 375
 
 
 def cpu_seconds() -> dict:
-    """CPU-seconds of each part of the work on a photograph, on one thread: medians."""
+    """CPU-seconds of each part of the work on an image, on one thread: medians."""
     import cv2
 
     from bagwise.datasets import load_demo_photos
-    from bagwise.discovery.edges import edge_detector
-    from bagwise.discovery.images import read_image
-    from bagwise.discovery.proposals import edge_boxes
-    from bagwise.discovery.reduction import Reduction
-    from bagwise.discovery.settings import Settings
+    from bagwise.discovery.features.reduction import Reduction
+    from bagwise.discovery.proposals.boxes import edge_boxes
+    from bagwise.discovery.proposals.edges import edge_detector
+    from bagwise.discovery.run.settings import Settings
+    from bagwise.discovery.sources.images import read_image
 
     cv2.setNumThreads(1)
     detector, features, spent = edge_detector(), Settings().make_features(), []
@@ -66,7 +66,7 @@ def wait(item):
 
 def overhead(workers: int, tasks: int, seconds: float) -> dict:
     """Wall time of tasks that only wait, against the time they must take."""
-    from bagwise.cluster import open_cluster
+    from bagwise._utils.cluster import open_cluster
 
     with open_cluster(workers=workers, say=lambda text: None) as cluster:
         list(cluster.map(wait, [(i, 0.0) for i in range(2 * workers)]))
@@ -78,17 +78,17 @@ def overhead(workers: int, tasks: int, seconds: float) -> dict:
 
 
 def index(n_images: int, folder: Path) -> dict:
-    """A store with the index of many photographs, its arrays left out; runs in a process of its own."""
+    """A store with the index of many images, its arrays left out; runs in a process of its own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from bagwise.discovery.imageset import ImageSet
-    from bagwise.discovery.learning import examples
-    from bagwise.discovery.store import IMAGES_PER_SHARD, INDEX, FeatureStore
+    from bagwise.discovery.features.store import IMAGES_PER_SHARD, INDEX, FeatureStore
+    from bagwise.discovery.learning.models import examples
+    from bagwise.discovery.sources.imageset import ImageSet
 
     FeatureStore(folder, {})
     started = time.perf_counter()
-    files = [f"{i % 20:02d}/photograph-{i:08d}.jpg" for i in range(n_images)]
+    files = [f"{i % 20:02d}/image-{i:08d}.jpg" for i in range(n_images)]
     for shard, first in enumerate(range(0, n_images, IMAGES_PER_SHARD)):
         part = files[first : first + IMAGES_PER_SHARD]
         stops = np.arange(1, len(part) + 1) * BOXES
@@ -106,7 +106,7 @@ def index(n_images: int, folder: Path) -> dict:
     started = time.perf_counter()
     shown, absent = examples(images, store, "07", seed=0)
     return {
-        "photographs": len(store), "shards": len(list(folder.glob("shard-*"))),
+        "images": len(store), "shards": len(list(folder.glob("shard-*"))),
         "write seconds": written, "open seconds": opened, "open bytes of memory": memory,
         "index bytes on disk": sum(path.stat().st_size for path in folder.glob("*/index.parquet")),
         "examples of one class": [len(shown), len(absent)], "seconds to choose them": time.perf_counter() - started,
@@ -124,14 +124,14 @@ def plan(measured: dict, n_images: int, workers: int) -> dict:
     found = measured["index"]
     per_image = BOXES * (COMPONENTS + 4 + 16 + 4)  # int8 features, scale, corners, objectness
     return {
-        "photographs": n_images,
+        "images": n_images,
         "workers": workers,
-        "core hours": n_images * sum(measured["cpu seconds per photograph"].values()) / 3600,
-        "hours": n_images * sum(measured["cpu seconds per photograph"].values()) / 3600 / workers,
+        "core hours": n_images * sum(measured["cpu seconds per image"].values()) / 3600,
+        "hours": n_images * sum(measured["cpu seconds per image"].values()) / 3600 / workers,
         "store terabytes": n_images * per_image / 1e12,
         "shards": -(-n_images // 64),
-        "index gigabytes of memory": n_images * found["open bytes of memory"] / found["photographs"] / 1e9,
-        "seconds to open the index": n_images * found["open seconds"] / found["photographs"],
+        "index gigabytes of memory": n_images * found["open bytes of memory"] / found["images"] / 1e9,
+        "seconds to open the index": n_images * found["open seconds"] / found["images"],
     }
 
 
@@ -144,7 +144,7 @@ def main() -> None:
     if arguments.only_index:
         print(json.dumps(index(arguments.images, arguments.only_index)))
         return
-    report: dict = {"cpu seconds per photograph": cpu_seconds()}
+    report: dict = {"cpu seconds per image": cpu_seconds()}
     with tempfile.TemporaryDirectory() as folder:
         child = [sys.executable, __file__, "--images", str(arguments.images), "--only-index", str(Path(folder) / "s")]
         report["index"] = json.loads(subprocess.run(child, check=True, capture_output=True, text=True).stdout)

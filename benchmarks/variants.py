@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from bagwise.atomic import write_text
-from bagwise.evaluation.cv import cross_validate_once
-from bagwise.evaluation.methods import METHODS, load_set
-from bagwise.evaluation.published import published
+from bagwise._utils.atomic import write_text
+from bagwise.benchmark.cross_validation import cross_validate_once
+from bagwise.benchmark.methods import METHODS, load_set
+from bagwise.benchmark.published import published
 
 COREL = ("elephant", "fox", "tiger")
 KERNEL_SCALINGS: tuple[dict[str, Any], ...] = ({}, {"scaling": "unit"}, {"scaling": None})
@@ -82,7 +82,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def _words(variant: dict[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in variant.items()) or "as it comes"
+    return " ".join(f"{name}={value}" for name, value in variant.items()) or "default settings"
 
 
 def main() -> None:

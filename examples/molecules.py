@@ -1,6 +1,6 @@
 """Which shapes make a molecule smell of musk?
 
-Shows some molecules of MUSK 1, each as a model sees it that has learnt from other molecules only: one row for each
+Shows some molecules of MUSK 1, each as a model sees it that has learned from other molecules only: one row for each
 molecule, one cell for each of its shapes, dark where the model holds the shape responsible.
 """
 

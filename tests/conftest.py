@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.not_tested import not_tested
 
 # What is slow on a busy machine is not wrong.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +22,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say at the end what was not tested, and how to install what was missing."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    lines = not_tested(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple))
+    if lines:
+        terminalreporter.section("not tested here")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def data_folder() -> Path | None:

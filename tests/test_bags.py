@@ -16,6 +16,8 @@ from bagwise import Bags
 
 TABLES = [np.arange(6.0).reshape(3, 2), np.full((1, 2), 9.0), -np.ones((2, 2))]
 
+NAMED = Bags(TABLES, feature_names=["a", "b"])
+
 
 def same(a: Bags, b: Bags) -> bool:
     return np.array_equal(dense(a), dense(b)) and np.array_equal(a.offsets, b.offsets)
@@ -138,6 +140,42 @@ class TestSlicing:
             np.asarray(self.bags)
 
 
+class TestFeatureNames:
+    @pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
+    def test_every_frame_has_them(self, kind):
+        columns = {"mol": [1, 1, 2], "x": [1.0, 2.0, 3.0], "y": [4, 5, 6]}
+        table = kind({name: columns[name] for name in ("x", "y")})
+        assert Bags.from_frame(kind(columns), bag="mol").feature_names == ("x", "y")
+        assert Bags.from_frame(kind(columns), bag="mol", features=["y", "x"]).feature_names == ("y", "x")
+        assert Bags.from_groups(table, columns["mol"]).feature_names == ("x", "y")
+        assert Bags([table, table]).feature_names == ("x", "y")
+        single = Bags(table)
+        assert single.feature_names == ("x", "y")
+        assert single.sizes.tolist() == [1, 1, 1]
+
+    def test_numbers_are_no_names(self):
+        assert Bags([pd.DataFrame(table) for table in TABLES]).feature_names is None
+
+    def test_they_survive(self):
+        assert NAMED[1:].feature_names == ("a", "b")
+        assert NAMED[[2, 0]].feature_names == ("a", "b")
+        assert Bags(NAMED).feature_names == ("a", "b")
+        assert Bags.concat([NAMED[:1], NAMED[1:]]).feature_names == ("a", "b")
+        assert pickle.loads(pickle.dumps(NAMED)).feature_names == ("a", "b")
+        assert NAMED.with_prior(np.zeros(6)).feature_names == ("a", "b")
+
+    def test_other_columns_have_other_names_or_none(self):
+        assert NAMED.with_instances(NAMED.instances).feature_names is None
+        assert NAMED.with_instances(NAMED.instances[:, :1], feature_names=["c"]).feature_names == ("c",)
+
+
+def test_prior_can_be_changed():
+    bags = Bags(TABLES, ids=["u", "v", "w"])
+    assert bags.with_prior(np.arange(6)).prior.tolist() == [0, 1, 2, 3, 4, 5]
+    assert bags.with_prior(np.arange(6)).with_prior(None).prior is None
+    assert bags.with_prior(None).ids.tolist() == ["u", "v", "w"]
+
+
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.data())
 def test_taking_any_bags_takes_their_rows(sizes, data):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -161,9 +199,22 @@ def frame(**changes):
         (lambda: Bags([np.ones((2, 2)), np.ones((0, 2))]), "bag 1 is empty"),
         (lambda: Bags([np.ones((2, 2)), np.ones((1, 3))]), "bag 1 has 3 features but bag 0 has 2"),
         (lambda: Bags([np.ones(3)]), "bag 0 has 1 dimensions"),
-        (lambda: Bags([np.ones((2, 2)), [[1, np.nan]]]), "bag 1, row 0 holds nan .* column 1"),
-        (lambda: Bags([np.ones((2, 2)), [[1, 2], [np.inf, 3]]]), "bag 1, row 1 holds inf .* column 0"),
-        (lambda: Bags([sparse.csr_array([[0, 1.0]]), sparse.csr_array([[0, np.nan]])]), "bag 1, row 0 .* column 1"),
+        (lambda: Bags([np.ones((2, 2)), [[1, np.nan]]]).check_finite(), "bag 1, row 0 holds nan .* column 1:"),
+        (lambda: Bags([np.ones((2, 2)), [[1, 2], [np.inf, 3]]]).check_finite(), "bag 1, row 1 holds inf .* column 0:"),
+        (
+            lambda: Bags([sparse.csr_array([[0, 1.0]]), sparse.csr_array([[0, np.nan]])]).check_finite(),
+            "bag 1, row 0 .* column 1:",
+        ),
+        (lambda: Bags([[[1, np.nan]]], feature_names=["a", "b"]).check_finite(), "bag 0, row 0 .* column 'b':"),
+        (lambda: Bags(TABLES, feature_names=["a"]), "2 features but 1 feature names"),
+        (lambda: Bags(TABLES, feature_names=["a", "a"]), "the feature name 'a' is there more than once"),
+        (lambda: Bags([pd.DataFrame({"a": [1.0], "b": ["x"]})]), "column 'b' is not numeric"),
+        (
+            lambda: Bags([pd.DataFrame({"a": [1.0], "b": [2.0]}), pd.DataFrame({"b": [1.0], "a": [2.0]})]),
+            "bag 1 has columns b, a but bag 0 has a, b",
+        ),
+        (lambda: Bags.concat([NAMED, Bags(NAMED, feature_names=["b", "a"])]), "column 0 is 'b' there and 'a' here"),
+        (lambda: Bags.concat([NAMED, Bags(TABLES)]), "part 1 has none"),
         (lambda: Bags(np.ones((0, 2, 2))), "no instances"),
         (lambda: Bags(np.ones(3)), "two or three dimensions"),
         (lambda: Bags([[["a", "b"]]]), "must be numbers"),

@@ -2,15 +2,32 @@
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler, normalize
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.problems import concept_problem
 
 from bagwise import RMISVC, Bags, InstanceNystroem, InstanceScaler, OnInstances
+from bagwise.preprocessing import gaussian_gamma, mean_and_variance
+
+
+@parametrize_with_checks(
+    [
+        *(InstanceScaler(scaling) for scaling in ("auto", "standard", "unit", "global", None)),
+        InstanceNystroem(n_components=8, random_state=0),
+        OnInstances(StandardScaler(with_mean=False)),
+        OnInstances(PCA(1, random_state=0)),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    assert check(estimator) is None, "a check that fails raises"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -70,18 +87,18 @@ def test_sparse_columns_are_measured_as_dense_ones(dtype):
         InstanceScaler("standard").fit(Bags.from_arrays(rows, offsets)).scale_ for rows in (x, sparse.csr_array(x))
     )
     np.testing.assert_allclose(csr, dense, rtol=1e-5)
-    assert (csr[:2] == 0).all()
+    assert np.isinf(csr[:2]).all()
 
 
 def test_constant_column_of_many_rows_stays_zero_for_new_values():
     """The mean of many equal numbers is not quite that number."""
     for value in np.random.RandomState(0).randn(50):
         scaler = InstanceScaler("standard").fit(np.full((1092, 1), value))
-        assert not scaler.transform(np.array([[66.8]])).instances.any()
+        assert not scaler.transform(np.array([[66.8]])).any()
 
 
 def test_unknown_scaling():
-    with pytest.raises(ValueError, match="scaling must be one of"):
+    with pytest.raises(ValueError, match="'scaling' parameter of InstanceScaler must be"):
         InstanceScaler("minmax").fit(np.ones((3, 2)))
 
 
@@ -110,3 +127,94 @@ def test_any_transformer_in_a_pipeline(transformer):
     model = make_pipeline(OnInstances(transformer), RMISVC(random_state=0)).fit(bags, y)
     assert model.score(bags, y) > 0.6
     assert isinstance(model[0].transform(bags), Bags)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["auto", "standard", "global"])
+def test_a_bag_of_weight_two_is_the_bag_twice(scaling, form):
+    bags, _ = concept_problem(20)
+    bags = bags.with_instances(form(bags.instances))
+    weight = np.random.RandomState(1).randint(0, 4, size=20)
+    weighted = InstanceScaler(scaling).fit(bags, sample_weight=weight).transform(bags)
+    repeated = InstanceScaler(scaling).fit(bags[np.repeat(np.arange(20), weight)]).transform(bags)
+    as_array = np.asarray if form is np.asarray else sparse.csr_array.toarray
+    np.testing.assert_allclose(as_array(weighted.instances), as_array(repeated.instances), rtol=1e-12, atol=1e-12)
+    of_rows = gaussian_gamma("distance", bags.instances, np.repeat(weight.astype(float), bags.sizes))
+    assert of_rows == pytest.approx(gaussian_gamma("distance", bags[np.repeat(np.arange(20), weight)].instances))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_mean_and_variance_are_numpys(form):
+    x = np.random.RandomState(0).randn(50, 4) * (np.random.RandomState(1).rand(50, 4) < 0.5) + [0, 0, 0, 3]
+    weight = np.random.RandomState(2).rand(50)
+    mean = np.average(x, axis=0, weights=weight)
+    expected = mean, np.average((x - mean) ** 2, axis=0, weights=weight)
+    np.testing.assert_allclose(mean_and_variance(form(x), weight), expected, rtol=1e-12)
+    np.testing.assert_allclose(mean_and_variance(form(x)), (x.mean(axis=0), x.var(axis=0)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_gamma_scale_is_scikit_learns_whatever_the_offset(form, offset):
+    rng = np.random.RandomState(0)
+    x = rng.randn(500, 20) + offset
+    theirs = SVC(gamma="scale").fit(x, rng.rand(500) > 0.5)._gamma
+    assert gaussian_gamma("scale", form(x)) == pytest.approx(theirs, rel=1e-6)
+    assert gaussian_gamma("scale", form(x)) == pytest.approx(0.05, rel=0.05)
+    # Half of it, but for what the means of the columns differ by.
+    assert gaussian_gamma("distance", form(x)) == pytest.approx(0.025, rel=0.05)
+    assert gaussian_gamma("distance", np.full((1000, 3), 0.1 + offset)) == 1.0
+
+
+def test_gamma_distance_is_one_over_the_mean_squared_distance():
+    x = np.random.RandomState(0).randn(40, 3) + np.array([0, 10, 100])
+    squares = ((x[:, None] - x) ** 2).sum(axis=2)
+    assert gaussian_gamma("distance", x) == pytest.approx(1 / squares.mean())
+
+
+def test_scale_is_what_columns_are_divided_by():
+    bags, _ = concept_problem()
+    ours, theirs = InstanceScaler("standard").fit(bags), StandardScaler().fit(bags.instances)
+    np.testing.assert_allclose(ours.scale_, theirs.scale_)
+
+
+@pytest.mark.parametrize("bad", [{"gamma": -1}, {"gamma": "auto"}, {"n_components": -3}, {"n_components": 0}])
+def test_nystroem_refuses_impossible_parameters(bad):
+    with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of InstanceNystroem must be"):
+        InstanceNystroem(**bad).fit(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("transformer", [InstanceScaler(), InstanceNystroem(), OnInstances(PCA(1))])
+def test_the_same_container_out_as_in(transformer):
+    bags, _ = concept_problem()
+    rows = transformer.fit(bags).transform(bags.instances)
+    assert isinstance(rows, np.ndarray)
+    mapped = transformer.transform(bags)
+    assert isinstance(mapped, Bags)
+    np.testing.assert_array_equal(mapped.instances, rows)
+    with sklearn.config_context(transform_output="pandas"):
+        assert isinstance(transformer.fit(bags).transform(bags), Bags)
+        assert type(transformer.transform(bags.instances)).__name__ == "DataFrame"
+
+
+def test_names_of_features_out():
+    bags, _ = concept_problem(n_features=3)
+    named = Bags(bags, feature_names=["a", "b", "c"])
+    assert InstanceScaler().fit_transform(named).feature_names == ("a", "b", "c")
+    assert OnInstances(PCA(2)).fit_transform(named).feature_names == ("pca0", "pca1")
+    mapped = InstanceNystroem(2).fit(named)
+    assert mapped.get_feature_names_out().tolist() == ["instancenystroem0", "instancenystroem1"]
+    assert mapped.transform(named).feature_names == ("instancenystroem0", "instancenystroem1")
+    assert InstanceScaler().fit_transform(bags).feature_names is None
+
+
+def test_missing_values_can_be_imputed():
+    bags, y = concept_problem()
+    rows = bags.instances.copy()
+    rows[np.random.RandomState(0).rand(*rows.shape) < 0.1] = np.nan
+    holey = Bags.from_arrays(rows, bags.offsets, feature_names=list("abcde"))
+    assert make_pipeline(OnInstances(SimpleImputer()), RMISVC(random_state=0)).fit(holey, y).score(holey, y) > 0.7
+    with pytest.raises(ValueError, match=r"bag \d+, row \d+ holds nan .* in column '[a-e]'"):
+        RMISVC().fit(holey, y)
+    with pytest.raises(ValueError, match=r"bag \d+, row \d+ holds nan .* in column '[a-e]'"):
+        InstanceScaler().fit(holey)

@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bagwise._utils.mapped import forget
+
+# Rows are checked for NaN and infinity this many values at a time, so that memory stays bounded on huge arrays.
+VALUES_PER_CHECK = 1 << 22
+
 
 def from_array(data: Any) -> tuple[Any, NDArray[np.int64]]:
     """Rows and offsets of a cube (bags of one size) or of a table (bags of one row)."""
@@ -39,7 +44,9 @@ def offsets_of(shapes: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
 
 def from_list(data: Any) -> tuple[Any, NDArray[np.int64]]:
     """Rows and offsets of a list of tables, dense or sparse."""
-    parts = [part if sparse.issparse(part) else np.asarray(part) for part in data]
+    parts = [
+        rows_of_frame(part) if is_frame(part) else part if sparse.issparse(part) else np.asarray(part) for part in data
+    ]
     offsets = offsets_of([part.shape for part in parts])
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr"), offsets
@@ -83,6 +90,77 @@ def check_offsets(offsets: Any, n_instances: int) -> NDArray[np.int64]:
     return offsets
 
 
+def first_not_finite(instances: Any) -> tuple[int, int, Any] | None:
+    """Row, column and value of the first NaN or infinity, or None."""
+    is_sparse = sparse.issparse(instances)
+    values = instances.data if is_sparse else instances.reshape(-1)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(values), VALUES_PER_CHECK):
+            chunk = values[start : start + VALUES_PER_CHECK]
+            # The sum is finite unless something is NaN, infinite or enormous; only then look one by one.
+            if not np.isfinite(chunk.sum()) and not np.isfinite(chunk).all():
+                at = start + int(np.flatnonzero(~np.isfinite(chunk))[0])
+                if is_sparse:
+                    row = int(np.searchsorted(instances.indptr, at, side="right")) - 1
+                    return row, int(instances.indices[at]), values[at]
+                return *divmod(at, instances.shape[1]), values[at]
+            forget(chunk)
+    return None
+
+
+def check_feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """The names as a tuple, once it is sure that there is one of its own for each column."""
+    if names is None:
+        return None
+    names = tuple(str(name) for name in names)
+    if len(names) != n_features:
+        raise ValueError(f"there are {n_features} features but {len(names)} feature names")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"the feature name {twice!r} is there more than once: give every column a name of its own")
+    return names
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a data frame of pandas or polars, or a pyarrow table."""
+    return hasattr(data, "columns") and hasattr(data, "shape") and not hasattr(data, "dtype")
+
+
+def column_names(frame: Any) -> list[str]:
+    """Names of the columns of a data frame, a pyarrow table, or a mapping of names to columns."""
+    return [str(name) for name in (frame.column_names if hasattr(frame, "column_names") else list(frame))]
+
+
+def names_of_frame(frame: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame. As in scikit-learn, numbers are no names."""
+    names = frame.column_names if hasattr(frame, "column_names") else list(frame.columns)
+    return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+
+
+def rows_of_frame(frame: Any) -> NDArray:
+    """The values of a data frame, whose columns must all be numeric."""
+    names = frame.column_names if hasattr(frame, "column_names") else list(frame.columns)
+    return np.column_stack([numeric(frame, name) for name in names]) if names else np.empty(frame.shape)
+
+
+def names_of_frames(parts: Sequence[Any]) -> tuple[str, ...] | None:
+    """The names that the columns of all these tables have, or None where none has any; others are refused."""
+    names = [names_of_frame(part) if is_frame(part) else None for part in parts]
+    for i, other in enumerate(names):
+        if other != names[0]:
+            raise ValueError(
+                f"bag {i} has columns {_shown(other)} but bag 0 has {_shown(names[0])}: "
+                "give all bags the same columns in the same order"
+            )
+    return names[0] if names else None
+
+
+def _shown(names: tuple[str, ...] | None) -> str:
+    if names is None:
+        return "without names"
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def refuse_missing(values: NDArray, what: str) -> None:
     """NaN and None are equal to nothing, not even to themselves: they can name no bag and be no label."""
     if values.dtype.kind == "O":
@@ -93,13 +171,13 @@ def refuse_missing(values: NDArray, what: str) -> None:
         raise ValueError(f"row {int(missing.argmax())} has no {what}: fill it in, or leave the row out")
 
 
-def column(frame: Any, name: str) -> NDArray:
+def column(frame: Any, name: Any) -> NDArray:
     """A column of a pandas, polars or pyarrow table, or of a mapping of lists."""
     column = frame[name]
     return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
 
 
-def numeric(frame: Any, name: str) -> NDArray:
+def numeric(frame: Any, name: Any) -> NDArray:
     """The same for a column that has to hold numbers."""
     values = column(frame, name)
     if values.dtype.kind not in "fiub":
@@ -128,3 +206,25 @@ def label_of_each_bag(ids: NDArray, groups: NDArray, labels: NDArray, name: str)
             "all rows of a bag must carry the same one"
         )
     return y
+
+
+def runs(values: NDArray) -> int:
+    """Number of runs of equal values."""
+    return 1 + int(np.count_nonzero(values[1:] != values[:-1]))
+
+
+def bag_column(frame: Any, y: NDArray) -> Any:
+    """The first column of whole numbers that looks as if it named the bag of each row, or None.
+
+    Its values come in runs, each value in one run only, with one label to each; and there are more of them than labels.
+    """
+    for name in frame.column_names if hasattr(frame, "column_names") else frame.columns:
+        values = column(frame, name)
+        if values.dtype.kind not in "iuf" or len(values) != len(y):
+            continue
+        n_runs = runs(values)
+        ordered = 2 * n_runs <= len(values) and n_runs > len(np.unique(y)) and n_runs == len(np.unique(values))
+        same_label = not np.any((y[1:] != y[:-1]) & (values[1:] == values[:-1]))
+        if ordered and same_label and np.array_equal(values, np.round(values)):
+            return name
+    return None

@@ -11,18 +11,21 @@ from scipy import sparse
 
 from bagwise.bag_input import (
     as_float_rows,
+    check_feature_names,
     check_offsets,
     column,
+    column_names,
+    first_not_finite,
     from_array,
     from_list,
+    is_frame,
     label_of_each_bag,
+    names_of_frame,
+    names_of_frames,
     numeric,
     refuse_missing,
+    rows_of_frame,
 )
-from bagwise.mapped import forget
-
-# Rows are checked for NaN and infinity this many values at a time, so that memory stays bounded on huge arrays.
-VALUES_PER_CHECK = 1 << 22
 
 
 class Bags:
@@ -33,19 +36,26 @@ class Bags:
 
     Parameters
     ----------
-    data : list of (m_i, d) arrays or CSR matrices, (n, m, d) array, (n, d) array or CSR matrix, or Bags
-        A two-dimensional array is read as bags of one instance each.
+    data : list of (m_i, d) arrays, CSR matrices or data frames, (n, m, d) array, (n, d) array, CSR matrix or data \
+            frame, or Bags
+        A two-dimensional array is read as bags of one instance each. NaN is accepted, so that it can be imputed
+        (``OnInstances(SimpleImputer())``); classifiers refuse it.
     prior : array of shape (n_instances,), optional
         A log-odds offset for each instance, in the order of ``instances``. Methods that can use it add it to
         the instance's score. It is sliced along with the bags.
     ids : sequence of length n_bags, optional
         A name for each bag. It is sliced along with the bags.
+    feature_names : sequence of length d, optional
+        A name for each column; by default those of the data frames, if they have any. An estimator that was fitted
+        with names finds its columns by name in what it predicts.
 
     Attributes
     ----------
     instances : (n_instances, d) float32 or float64 array, or CSR matrix
     offsets : (n_bags + 1,) int64 array
         Bag ``i`` holds the rows ``offsets[i]`` to ``offsets[i + 1]``.
+    prior, ids : arrays, or None
+    feature_names : tuple of str, or None
 
     Examples
     --------
@@ -57,23 +67,38 @@ class Bags:
     array([[1., 1.]])
     """
 
-    __slots__ = ("ids", "instances", "offsets", "prior")
+    __slots__ = ("_finite", "feature_names", "ids", "instances", "offsets", "prior")
 
     instances: Any
     offsets: NDArray[np.int64]
     prior: NDArray[np.float64] | None
     ids: NDArray | None
+    feature_names: tuple[str, ...] | None
+    _finite: bool  # known to hold neither NaN nor infinity
 
-    def __init__(self, data: Any, *, prior: ArrayLike | None = None, ids: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        data: Any,
+        *,
+        prior: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        names = None
         if isinstance(data, Bags):
-            instances, offsets = data.instances, data.offsets
+            instances, offsets, names = data.instances, data.offsets, data.feature_names
             prior = data.prior if prior is None else prior
             ids = data.ids if ids is None else ids
+        elif is_frame(data):
+            names = names_of_frame(data)
+            instances, offsets = from_array(rows_of_frame(data))
         elif sparse.issparse(data) or isinstance(data, np.ndarray):
             instances, offsets = from_array(data)
         else:
+            data = list(data)
+            names = names_of_frames(data)
             instances, offsets = from_list(data)
-        self._set(instances, offsets, prior, ids)
+        self._set(instances, offsets, prior, ids, names if feature_names is None else feature_names)
 
     @classmethod
     def from_arrays(
@@ -83,24 +108,35 @@ class Bags:
         *,
         prior: ArrayLike | None = None,
         ids: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
         check_finite: bool = True,
     ) -> Bags:
         """Take the container's own form: stacked instances and offsets. Nothing is copied, memory maps included.
 
-        ``check_finite=False`` leaves out the search for NaN and infinity, which reads every value once.
+        Estimators look for NaN and infinity in all they are given, which reads every value once.
+        ``check_finite=False`` promises that there are none, and saves that.
         """
         bags = cls.__new__(cls)
-        bags._set(instances, offsets, prior, ids, check_finite=check_finite)
+        bags._set(instances, offsets, prior, ids, feature_names, finite=not check_finite)
         return bags
 
     @classmethod
-    def from_groups(cls, X: Any, groups: ArrayLike, *, prior: ArrayLike | None = None) -> Bags:
+    def from_groups(
+        cls,
+        X: Any,
+        groups: ArrayLike,
+        *,
+        prior: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Bags:
         """Make bags from a table of instances and the name of the bag of each row.
 
         Bags come in the order in which their names first appear, and carry them as ``ids``. Rows that are
         already adjacent are not copied.
         """
-        X = X if sparse.issparse(X) else np.asanyarray(X)
+        if feature_names is None and is_frame(X):
+            feature_names = names_of_frame(X)
+        X = rows_of_frame(X) if is_frame(X) else X if sparse.issparse(X) else np.asanyarray(X)
         names = np.asarray(groups)
         if names.ndim != 1 or len(names) != X.shape[0]:
             raise ValueError(f"groups must name the bag of each of the {X.shape[0]} rows, but has shape {names.shape}")
@@ -116,7 +152,7 @@ class Bags:
             order = np.argsort(bag, kind="stable")
             X = X[order]
             prior = None if prior is None else np.asarray(prior)[order]
-        return cls.from_arrays(X, offsets, prior=prior, ids=names[np.sort(first)])
+        return cls.from_arrays(X, offsets, prior=prior, ids=names[np.sort(first)], feature_names=feature_names)
 
     @classmethod
     def from_frame(
@@ -138,7 +174,7 @@ class Bags:
         -------
         bags, or (bags, y) when ``label`` is given
         """
-        names = [str(name) for name in (frame.column_names if hasattr(frame, "column_names") else list(frame))]
+        names = column_names(frame)
         for role, name in (("bag", bag), ("label", label), *(("feature", name) for name in features or ())):
             if name is not None and name not in names:
                 shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
@@ -149,14 +185,15 @@ class Bags:
         columns = [name for name in names if name not in (bag, label)] if features is None else list(features)
         if not columns:
             raise ValueError("no feature columns are left beside the bag and label columns")
-        bags = cls.from_groups(np.column_stack([numeric(frame, name) for name in columns]), column(frame, bag))
+        rows = np.column_stack([numeric(frame, name) for name in columns])
+        bags = cls.from_groups(rows, column(frame, bag), feature_names=columns)
         if label is None:
             return bags
         return bags, label_of_each_bag(cast(NDArray, bags.ids), column(frame, bag), column(frame, label), label)
 
     @classmethod
     def concat(cls, parts: Sequence[Bags]) -> Bags:
-        """Join several Bags into one, in order."""
+        """Join several Bags into one, in order. Their columns must have the same names, or none."""
         if not parts:
             raise ValueError("there is nothing to join: give at least one Bags")
         widths = {part.n_features for part in parts}
@@ -164,6 +201,9 @@ class Bags:
             raise ValueError(f"bags to be joined must have the same number of features, not {sorted(widths)}")
         if len({sparse.issparse(part.instances) for part in parts}) > 1:
             raise ValueError("bags to be joined must be all dense or all sparse")
+        for i, part in enumerate(parts):
+            if part.feature_names != parts[0].feature_names:
+                raise ValueError(f"part {i} to be joined has other feature names than part 0: {_difference(parts, i)}")
         stack = sparse.vstack if sparse.issparse(parts[0].instances) else np.concatenate
         sizes = np.concatenate([part.sizes for part in parts])
         return cls.from_arrays(
@@ -171,14 +211,15 @@ class Bags:
             np.concatenate([[0], np.cumsum(sizes)]),
             prior=_join([part.prior for part in parts]),
             ids=_join([part.ids for part in parts]),
-            check_finite=False,
+            feature_names=parts[0].feature_names,
+            check_finite=not all(part._finite for part in parts),
         )
 
-    def _set(self, instances: Any, offsets: Any, prior: Any, ids: Any, *, check_finite: bool = True) -> None:
+    def _set(self, instances: Any, offsets: Any, prior: Any, ids: Any, names: Any, *, finite: bool = False) -> None:
         self.instances = as_float_rows(instances)
         self.offsets = check_offsets(offsets, self.instances.shape[0])
-        if check_finite:
-            self._check_finite()
+        self.feature_names = check_feature_names(names, self.n_features)
+        self._finite = finite
         self.prior = None
         if prior is not None:
             self.prior = np.asarray(prior, dtype=np.float64)
@@ -196,24 +237,16 @@ class Bags:
             if len(self.ids) != len(self):
                 raise ValueError(f"there are {len(self)} bags but {len(self.ids)} ids")
 
-    def _check_finite(self) -> None:
-        values = self.instances.data if sparse.issparse(self.instances) else self.instances.reshape(-1)
-        with np.errstate(all="ignore"):
-            for start in range(0, len(values), VALUES_PER_CHECK):
-                chunk = values[start : start + VALUES_PER_CHECK]
-                # The sum is finite unless something is NaN, infinite or enormous; only then look one by one.
-                if not np.isfinite(chunk.sum()) and not np.isfinite(chunk).all():
-                    at = start + int(np.flatnonzero(~np.isfinite(chunk))[0])
-                    if sparse.issparse(self.instances):
-                        row = int(np.searchsorted(self.instances.indptr, at, side="right")) - 1
-                        column = int(self.instances.indices[at])
-                    else:
-                        row, column = divmod(at, self.n_features)
-                    raise ValueError(
-                        f"{self._where(row)} holds {values[at]} (NaN or infinity) in column {column}: "
-                        "remove or impute such values first"
-                    )
-                forget(chunk)
+    def check_finite(self) -> None:
+        """Raise a ValueError that names the bag, the row and the column of the first NaN or infinity, if any."""
+        bad = None if self._finite else first_not_finite(self.instances)
+        if bad is not None:
+            row, column, value = bad
+            name = column if self.feature_names is None else repr(self.feature_names[column])
+            raise ValueError(
+                f"{self._where(row)} holds {value} (NaN or infinity) in column {name}: "
+                "remove or impute such values first"
+            )
 
     def _where(self, row: int) -> str:
         bag = int(np.searchsorted(self.offsets, row, side="right")) - 1
@@ -253,9 +286,32 @@ class Bags:
             raise ValueError(f"there are {self.n_instances} instances but {len(values)} values")
         return np.split(values, self.offsets[1:-1])
 
-    def with_instances(self, instances: Any) -> Bags:
-        """Return the same bags with other columns: what a transformer of instances produces."""
-        return Bags.from_arrays(instances, self.offsets, prior=self.prior, ids=self.ids, check_finite=False)
+    def with_instances(
+        self, instances: Any, *, feature_names: Sequence[str] | None = None, check_finite: bool = True
+    ) -> Bags:
+        """Return the same bags with other columns: what a transformer of instances produces.
+
+        The new columns have the names given here, or none. ``check_finite`` as in `from_arrays`.
+        """
+        return Bags.from_arrays(
+            instances,
+            self.offsets,
+            prior=self.prior,
+            ids=self.ids,
+            feature_names=feature_names,
+            check_finite=check_finite,
+        )
+
+    def with_prior(self, prior: ArrayLike | None) -> Bags:
+        """Return the same bags with another prior, or with none."""
+        return Bags.from_arrays(
+            self.instances,
+            self.offsets,
+            prior=prior,
+            ids=self.ids,
+            feature_names=self.feature_names,
+            check_finite=not self._finite,
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -264,7 +320,7 @@ class Bags:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
-        """``bags[i]`` is a two-dimensional array; any other index gives Bags."""
+        """``bags[i]`` is a two-dimensional array; any other index returns Bags."""
         if isinstance(key, tuple):  # scikit-learn indexes rows as X[key, ...]
             if len(key) != 2 or not (key[1] is Ellipsis or key[1] == slice(None)):
                 raise IndexError("bags can be indexed by bag only; use with_instances to change the columns")
@@ -293,10 +349,16 @@ class Bags:
         taken.offsets = offsets
         taken.prior = None if self.prior is None else self.prior[rows]
         taken.ids = None if self.ids is None else self.ids[index]
+        taken.feature_names = self.feature_names
+        taken._finite = self._finite
         return taken
 
     def __array__(self, *args: Any, **kwargs: Any) -> NDArray:
-        raise TypeError("Bags are ragged and cannot become one array; use bags.instances and bags.offsets")
+        raise TypeError(
+            "Bags are ragged and cannot become one array, which is what this function works on (BaggingClassifier and "
+            "permutation_importance do): use bags.instances and bags.offsets, or one that hands bags on, such as "
+            "VotingClassifier, GridSearchCV or cross_val_score"
+        )
 
     def __repr__(self) -> str:
         form = f"CSR {self.dtype}" if sparse.issparse(self.instances) else str(self.dtype)
@@ -304,11 +366,11 @@ class Bags:
         return f"Bags({len(self)} bags, {self.n_instances} instances, {self.n_features} features, {form}{prior})"
 
     def __reduce__(self) -> tuple:
-        return _rebuild, (self.instances, self.offsets, self.prior, self.ids)
+        return _rebuild, (self.instances, self.offsets, self.prior, self.ids, self.feature_names, self._finite)
 
 
-def _rebuild(instances: Any, offsets: Any, prior: Any, ids: Any) -> Bags:
-    return Bags.from_arrays(instances, offsets, prior=prior, ids=ids, check_finite=False)
+def _rebuild(instances: Any, offsets: Any, prior: Any, ids: Any, names: Any, finite: bool) -> Bags:
+    return Bags.from_arrays(instances, offsets, prior=prior, ids=ids, feature_names=names, check_finite=not finite)
 
 
 def is_ragged(data: Any) -> bool:
@@ -328,3 +390,12 @@ def _join(parts: list[Any]) -> NDArray | None:
     if any(part is None for part in parts):
         raise ValueError("either all of the bags to be joined carry a prior (or ids), or none")
     return np.concatenate(parts)
+
+
+def _difference(parts: Sequence[Bags], i: int) -> str:
+    """What tells the feature names of part i from those of part 0."""
+    first, other = parts[0].feature_names, parts[i].feature_names
+    if first is None or other is None:
+        return f"part {0 if first is None else i} has none"
+    column = next(k for k, (a, b) in enumerate(zip(first, other)) if a != b)
+    return f"column {column} is {other[column]!r} there and {first[column]!r} here"

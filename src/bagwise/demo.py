@@ -1,4 +1,4 @@
-"""The demonstration: which shapes make a molecule smell of musk, and where the objects are in photographs."""
+"""The demonstration: which shapes make a molecule smell of musk, and where the objects are in images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, cross_val_predict
 
-from bagwise.atomic import replacing
+from bagwise._utils.atomic import replacing
 from bagwise.bags import Bags
 from bagwise.datasets import load_demo_photos, load_musk1
 from bagwise.rmi import RMISVC
@@ -43,27 +43,27 @@ def molecules(folder: Path) -> list[str]:
     ]
 
 
-def photographs(folder: Path, say: Callable[[str], None]) -> list[str]:
-    """Find the objects in the embedded photographs, judge them by boxes drawn by eye, and write it all down.
+def objects(folder: Path, say: Callable[[str], None]) -> list[str]:
+    """Find the objects in the embedded images, judge them by boxes drawn by eye, and write it all down.
 
     Parameters
     ----------
-    folder : where the run folder ``photographs`` with its report and the contact sheet are written
+    folder : where the run folder ``run`` with its report and the contact sheet are written
     say : gets a line now and then
 
     Returns
     -------
     Lines that tell the result.
     """
-    from bagwise.discovery.pipeline import discover
-    from bagwise.discovery.sources import read_source
-    from bagwise.evaluation.kept import keep_evaluation
-    from bagwise.evaluation.runs import evaluate_run, truth_of
+    from bagwise.discovery.evaluation.kept import keep_evaluation
+    from bagwise.discovery.evaluation.runs import evaluate_run, truth_of
+    from bagwise.discovery.run.pipeline import discover
+    from bagwise.discovery.sources.reading import read_source
     from bagwise.report import write_report
     from bagwise.report.contact_sheet import write_contact_sheet
 
     photos = load_demo_photos()
-    run = discover(photos.root, folder / "photographs", snapshots=True, say=say)
+    run = discover(photos.root, folder / "run", snapshots=True, say=say)
     boxes = read_source(photos.truth)
     figures, truth = evaluate_run(run, boxes), truth_of(run, boxes)
     keep_evaluation(run, figures, truth)
@@ -71,10 +71,10 @@ def photographs(folder: Path, say: Callable[[str], None]) -> list[str]:
     corloc = figures["corloc"]["per-class"]
     by_class = ", ".join(f"{name} {rate['hits']} of {rate['of']}" for name, rate in corloc["groups"].items())
     return [
-        f"Objects found in {len(run.images)} photographs that only say what they show: see {sheet}",
-        f"CorLoc (share of photographs with the right box, per cent): {100 * corloc['mean']['value']:.0f} ({by_class})",
+        f"Objects found in {len(run.images)} images that only say what they show: see {sheet}",
+        f"CorLoc (share of images with the right box, per cent): {100 * corloc['mean']['value']:.0f} ({by_class})",
         f"The report: {write_report(run)}",
-        f"Check and correct the boxes: bagwise review {folder / 'photographs'}",
+        f"Check and correct the boxes: bagwise review {folder / 'run'}",
     ]
 
 

@@ -1,102 +1,201 @@
-"""Transformers that work on the instances of bags: bags in, bags out."""
+"""Transformers of instances: bags in, bags out; a table in, a table out."""
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from bagwise.bags import Bags
-from bagwise.base import check_bags
-from bagwise.mapped import forget, row_blocks
+from bagwise._utils.mapped import row_blocks
+from bagwise._utils.sklearn_private import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_sample_weight,
+    wrap_data_with_container,
+)
+from bagwise.bags import Bags, is_ragged
+from bagwise.base import FloatArray, check_bags
 
 SCALINGS = ("auto", "standard", "unit", "global", None)
+SCALING_CONSTRAINT = [StrOptions({name for name in SCALINGS if name}), None]
+GAMMA_CONSTRAINT = [StrOptions({"scale", "distance"}), Interval(Real, 0, None, closed="neither")]
+ROWS_AT_ONCE = 4096
 
 
-class _InstanceTransformer(TransformerMixin, BaseEstimator):
-    def transform(self, X: Any) -> Bags:
-        """Return the bags with transformed instances."""
+class _OfInstances:
+    """What transformers of instances share: the same container out as in.
+
+    No subclass of scikit-learn's own mixin, which would try to make a data frame of bags too where
+    ``set_output(transform="pandas")`` asks for data frames.
+    """
+
+    @property
+    def _allow_nan(self) -> bool:
+        return False
+
+    def transform(self, X: Any) -> Any:
+        """Return Bags with transformed instances where X is bags, and a table where X is a table."""
         check_is_fitted(self)
-        bags = check_bags(self, X, reset=False)
-        return bags.with_instances(self._rows(bags.instances))
+        bags = check_bags(self, X, reset=False, allow_nan=self._allow_nan)
+        rows = self._rows(bags.instances)
+        if not is_ragged(X):
+            return wrap_data_with_container("transform", rows, X, self)
+        names = self.get_feature_names_out() if hasattr(self, "feature_names_in_") else None  # type: ignore[attr-defined]
+        return bags.with_instances(rows, feature_names=names, check_finite=self._allow_nan)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to X and transform it."""
+        return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined]
 
     def _rows(self, instances: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} does not transform instances")
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
 
-class OnInstances(_InstanceTransformer):
+class OnInstances(_OfInstances, TransformerMixin, BaseEstimator):
     """Apply any scikit-learn transformer to the instances of bags.
+
+    Parameters
+    ----------
+    transformer : scikit-learn transformer
+        It is cloned, and fitted to all instances without labels.
+
+    Attributes
+    ----------
+    transformer_ : the fitted transformer
 
     Examples
     --------
-    >>> from sklearn.decomposition import PCA
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from bagwise import OnInstances, RMISVC
-    >>> model = make_pipeline(OnInstances(PCA(20)), RMISVC())
+    >>> import numpy as np
+    >>> from sklearn.impute import SimpleImputer
+    >>> from bagwise import Bags, OnInstances
+    >>> bags = Bags([np.array([[1.0, np.nan], [3.0, 4.0]]), np.array([[5.0, 6.0]])])
+    >>> OnInstances(SimpleImputer()).fit_transform(bags)[0]
+    array([[1., 5.],
+           [3., 4.]])
     """
+
+    _parameter_constraints = {"transformer": [HasMethods(["fit", "transform"])]}  # noqa: RUF012
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the transformer on all instances, without labels."""
-        bags = check_bags(self, X, reset=True)
+        """Fit the transformer to all instances, without labels.
+
+        Parameters
+        ----------
+        X : bags, or a table of instances
+        y : ignored
+        """
+        self._validate_params()
+        bags = check_bags(self, X, reset=True, allow_nan=self._allow_nan)
         self.transformer_ = clone(self.transformer).fit(bags.instances)
         return self
 
+    @property
+    def _allow_nan(self) -> bool:
+        return get_tags(self.transformer).input_tags.allow_nan
+
     def _rows(self, instances: Any) -> Any:
-        return self.transformer_.transform(instances)
+        rows = self.transformer_.transform(instances)
+        # set_config(transform_output="pandas") reaches the inner transformer too.
+        return rows if sparse.issparse(rows) else np.asarray(rows)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the columns that come out, as the inner transformer has them."""
+        check_is_fitted(self)
+        if input_features is None:
+            input_features = getattr(self, "feature_names_in_", None)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.transformer)
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.input_tags.sparse, inner.input_tags.allow_nan
+        return tags
 
 
-class InstanceScaler(_InstanceTransformer):
+class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Bring instances to one scale.
 
     Parameters
     ----------
-    scaling : {"auto", "standard", "unit", "global", None}
+    scaling : {"auto", "standard", "unit", "global", None}, default "auto"
         "standard" gives each column mean 0 and variance 1 over all instances (CSR columns are not centred, so that
         they stay sparse); "unit" divides each instance by its Euclidean norm; "global" divides all of them by one
         number, the root mean square of their norms, for data whose lengths tell something, such as weighted words;
         "auto" does first "standard", then "unit", on dense data, and only "unit" on sparse data; None changes nothing.
+
+    Attributes
+    ----------
+    mean_ : (n_features,) array or None
+        What is subtracted from each column.
+    scale_ : (n_features,) array or None
+        What each column is then divided by; infinity for a column without variance, which becomes 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise import Bags, InstanceScaler
+    >>> bags = Bags([np.array([[1.0, 10.0], [2.0, 10.0]]), np.array([[3.0, 40.0]])])
+    >>> scaler = InstanceScaler("standard").fit(bags)
+    >>> scaler.mean_
+    array([ 2., 20.])
+    >>> scaler.transform(bags)[1].round(2)
+    array([[1.22, 1.41]])
     """
+
+    _parameter_constraints = {"scaling": SCALING_CONSTRAINT}  # noqa: RUF012 - scikit-learn's own convention
 
     def __init__(self, scaling: str | None = "auto") -> None:
         self.scaling = scaling
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Measure the columns."""
-        if self.scaling not in SCALINGS:
-            raise ValueError(f"scaling must be one of {SCALINGS}, not {self.scaling!r}")
-        x = check_bags(self, X, reset=True).instances
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Measure the columns.
+
+        Parameters
+        ----------
+        X : bags, or a table of instances
+        y : ignored
+        sample_weight : (n_bags,) array, optional
+            A bag of weight two counts as the bag twice.
+        """
+        self._validate_params()
+        bags = check_bags(self, X, reset=True)
+        x, weight = bags.instances, row_weights(bags, sample_weight)
         is_sparse = sparse.issparse(x)
         self.mean_ = self.scale_ = None
         if self.scaling == "standard" or (self.scaling == "auto" and not is_sparse):
-            if is_sparse:
-                mean, variance = mean_variance_axis(x.astype(np.float64), axis=0)
-            else:
-                mean = sum(block.sum(axis=0, dtype=np.float64) for block in row_blocks(x)) / len(x)
-                variance = _variance(x, mean)
+            mean, variance = mean_and_variance(x, weight)
+            if not is_sparse:
                 self.mean_ = mean.astype(x.dtype)
-            deviation = np.sqrt(np.maximum(variance, 0))
-            # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it. Those
-            # of the mean grow with the number of rows.
-            rounding = max(10 * np.finfo(x.dtype).eps, x.shape[0] * np.finfo(np.float64).eps)
-            constant = deviation <= rounding * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
-            self.scale_ = np.where(constant, 0, 1 / np.where(constant, 1, deviation)).astype(x.dtype)
+            deviation = np.sqrt(variance)
+            # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it.
+            constant = deviation <= _rounding(x) * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
+            self.scale_ = np.where(constant, np.inf, deviation).astype(x.dtype)
         elif self.scaling == "global":
-            squares = sum(_sum_of_squares(block) for block in ([x.data] if is_sparse else row_blocks(x)))
-            self.scale_ = np.full(x.shape[1], np.sqrt(x.shape[0] / squares) if squares else 1, dtype=x.dtype)
+            size = np.sqrt(_mean_square(x, weight))
+            self.scale_ = np.full(x.shape[1], size if size > 0 else 1, dtype=x.dtype)
         return self
 
     def _rows(self, instances: Any) -> Any:
@@ -104,36 +203,60 @@ class InstanceScaler(_InstanceTransformer):
         if sparse.issparse(instances):
             if self.mean_ is not None:  # centred columns are dense anyway
                 return self._rows(instances.toarray())
-            factor = 1 if self.scale_ is None else self.scale_[instances.indices]
-            data = instances.data * factor
+            data = instances.data if self.scale_ is None else instances.data / self.scale_[instances.indices]
             if unit:
                 scaled = sparse.csr_array((data, instances.indices, instances.indptr), shape=instances.shape)
                 norm = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
                 data = data * np.repeat(_inverse(norm), np.diff(instances.indptr)).astype(data.dtype)
-            return sparse.csr_array((data, instances.indices, instances.indptr), shape=instances.shape)
+            return type(instances)((data, instances.indices, instances.indptr), shape=instances.shape)
         if self.scale_ is not None:
-            instances = instances * self.scale_ if self.mean_ is None else (instances - self.mean_) * self.scale_
+            factor = 1 / self.scale_  # multiplying is faster
+            instances = instances * factor if self.mean_ is None else (instances - self.mean_) * factor
         if unit:
             norm = np.sqrt(np.einsum("ij,ij->i", instances, instances))
             instances = instances * _inverse(norm)[:, None].astype(instances.dtype)
         return instances
 
 
-class InstanceNystroem(_InstanceTransformer):
+class InstanceNystroem(_OfInstances, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Map instances so that their inner products approximate the Gaussian kernel exp(-γ ‖x - x'‖²).
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 256
         Number of landmarks, drawn from the instances.
-    gamma : float or "scale"
-        "scale" takes one over the mean squared distance of instances to their centre, times two.
+    gamma : float, "scale" or "distance", default "distance"
+        Width of the kernel; see `gaussian_gamma`.
+    random_state : int, RandomState or None, default None
+        Which instances are landmarks.
+
+    Attributes
+    ----------
+    landmarks_ : (n_landmarks, n_features) array
+    normalization_ : (n_landmarks, n_landmarks) array
+        Inverse square root of the kernel of the landmarks.
+    gamma_ : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bagwise import Bags, InstanceNystroem
+    >>> bags = Bags([np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 2.0]])])
+    >>> mapped = InstanceNystroem(gamma=0.5).fit_transform(bags)
+    >>> float(round(mapped[0][0] @ mapped[1][0], 3)), float(round(np.exp(-0.5 * 4), 3))
+    (0.135, 0.135)
     """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "gamma": GAMMA_CONSTRAINT,
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
         n_components: int = 256,
-        gamma: float | str = "scale",
+        gamma: float | str = "distance",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
@@ -141,49 +264,121 @@ class InstanceNystroem(_InstanceTransformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the landmarks and factor their kernel matrix."""
+        """Draw the landmarks and factor their kernel matrix.
+
+        Parameters
+        ----------
+        X : bags, or a table of instances
+        y : ignored
+        """
+        self._validate_params()
         x = check_bags(self, X, reset=True).instances
         rng = check_random_state(self.random_state)
-        n = x.shape[0]
-        chosen = np.sort(rng.permutation(n)[: self.n_components])
+        chosen = np.sort(rng.permutation(x.shape[0])[: self.n_components])
         self.landmarks_ = x[chosen].toarray() if sparse.issparse(x) else np.array(x[chosen])
-        if self.gamma == "scale":
-            self.gamma_ = default_gamma(x)
-        else:
-            self.gamma_ = float(self.gamma)
+        self.gamma_ = gaussian_gamma(self.gamma, x)
         values, vectors = np.linalg.eigh(self._kernel(self.landmarks_).astype(np.float64))
         inverse = np.where(values > 1e-10 * values.max(), 1 / np.sqrt(np.maximum(values, 1e-300)), 0)
         self.normalization_ = ((vectors * inverse) @ vectors.T).astype(self.landmarks_.dtype)
         return self
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.landmarks_)
+
     def _kernel(self, x: Any) -> np.ndarray:
         return np.exp(-self.gamma_ * euclidean_distances(x, self.landmarks_, squared=True))
 
     def _rows(self, instances: Any) -> np.ndarray:
-        return self._kernel(instances) @ self.normalization_
+        return (self._kernel(instances) @ self.normalization_).astype(instances.dtype, copy=False)
 
 
-def default_gamma(x: Any) -> float:
-    """One over the mean squared distance between two rows: a Gaussian kernel's γ that suits their spread."""
-    total = _sum_of_squares(x.data if sparse.issparse(x) else x)
-    spread = total / x.shape[0] - np.sum(np.asarray(x.mean(axis=0), dtype=np.float64) ** 2)
-    # Rounding leaves a little where all rows are the same.
-    return float(1 / (2 * spread)) if spread > 1e-12 * total / x.shape[0] else 1.0
+def gaussian_gamma(gamma: float | str, x: Any, weight: FloatArray | None = None) -> float:
+    """γ of a Gaussian kernel exp(-γ ‖x - x'‖²) as a number.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "distance"
+        "scale" is what scikit-learn means by it, 1 / (n_features · variance of all values of x). "distance" is one
+        over the mean squared distance between two rows, which does not change when columns are shifted. Where all
+        columns have the same mean, "scale" is twice "distance".
+    x : (n_rows, n_features) array or CSR matrix
+    weight : (n_rows,) array, optional
+        A row of weight two counts as the row twice.
+
+    Returns
+    -------
+    float, 1 where all rows are the same
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+    >>> gaussian_gamma("scale", x), gaussian_gamma("distance", x)
+    (0.5, 0.25)
+    """
+    if not isinstance(gamma, str):
+        return float(gamma)
+    mean, variance = mean_and_variance(x, weight)
+    spread = float(np.sum(variance))
+    rounding = _rounding(x) ** 2 * float(mean @ mean)  # leaves a little where all rows are the same
+    if gamma == "distance":
+        return 1 / (2 * spread) if spread > rounding else 1.0
+    if gamma == "scale":
+        total = spread + float(np.sum((mean - mean.mean()) ** 2))
+        return 1 / total if total > rounding else 1.0
+    raise ValueError(f'gamma must be a positive number, "scale" or "distance", not {gamma!r}')
 
 
-def _sum_of_squares(values: np.ndarray) -> float:
-    flat = values.ravel()
-    return float(np.einsum("i,i->", flat, flat, dtype=np.float64))
+def row_weights(bags: Bags, sample_weight: ArrayLike | None) -> FloatArray | None:
+    """(n_instances,) weight of each instance, that of its bag; None where all bags weigh the same."""
+    if sample_weight is None:
+        return None
+    weight = check_sample_weight(sample_weight, bags.sizes, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for all bags: give at least one of them a weight")
+    return None if np.ptp(weight) == 0 else np.repeat(weight, bags.sizes)
 
 
-def _variance(x: np.ndarray, mean: np.ndarray, rows: int = 4096) -> np.ndarray:
-    """Column variances in two passes, a block of rows at a time."""
-    total = np.zeros(x.shape[1])
-    for start in range(0, len(x), rows):
-        block = x[start : start + rows]
-        total += ((block - mean) ** 2).sum(axis=0)
-        forget(block)
-    return total / len(x)
+def mean_and_variance(x: Any, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """(n_features,) weighted mean and variance of each column; dense rows are read twice, a block at a time."""
+    if sparse.issparse(x):
+        mean, variance = mean_variance_axis(x.astype(np.float64), axis=0, weights=weight)
+        return mean, np.maximum(variance, 0)
+    total = float(len(x)) if weight is None else weight.sum()
+    mean = np.zeros(x.shape[1])
+    for rows, block in _blocks(x):
+        mean += block.sum(axis=0, dtype=np.float64) if weight is None else weight[rows] @ block
+    mean /= total
+    variance = np.zeros(x.shape[1])
+    for rows, block in _blocks(x):
+        squares = (block - mean) ** 2
+        variance += squares.sum(axis=0) if weight is None else weight[rows] @ squares
+    return mean, variance / total
+
+
+def _blocks(x: np.ndarray) -> Any:
+    """Rows as a slice and as an array, a few at a time, read-only maps included without filling memory."""
+    first = 0
+    for block in row_blocks(x):
+        for start in range(0, len(block), ROWS_AT_ONCE):
+            part = block[start : start + ROWS_AT_ONCE]
+            yield slice(first, first + len(part)), part
+            first += len(part)
+
+
+def _rounding(x: Any) -> float:
+    """Relative errors of the values and of their mean, which grow with the number of rows."""
+    return max(10 * np.finfo(x.dtype).eps, x.shape[0] * np.finfo(np.float64).eps)
+
+
+def _mean_square(x: Any, weight: FloatArray | None) -> float:
+    """The weighted mean of the squared norms of the rows."""
+    if sparse.issparse(x):
+        norms = np.asarray(x.multiply(x).sum(axis=1), dtype=np.float64).ravel()
+    else:
+        norms = np.concatenate([np.einsum("ij,ij->i", part, part, dtype=np.float64) for _, part in _blocks(x)])
+    return float(np.average(norms, weights=weight))
 
 
 def _inverse(norm: np.ndarray) -> np.ndarray:

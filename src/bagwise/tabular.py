@@ -9,14 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bagwise.all_estimators import classifiers, deep_classifiers
-from bagwise.atomic import replacing
+from bagwise._utils.atomic import replacing
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, InstanceScorer
+from bagwise.registry import find
 
 
 def read_table(path: Path) -> pa.Table:
     """Read a CSV or Parquet file."""
+    if not path.is_file():
+        raise ValueError(f"there is no table {path}: check its name and the folder you are in")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             import pyarrow.parquet as pq
@@ -42,6 +44,11 @@ def write_table(table: pa.Table, path: Path) -> None:
             csv.write_csv(table, aside)
 
 
+def bags_of_table(path: Path, bag: str, label: str, features: list[str] | None = None) -> tuple[Bags, NDArray]:
+    """Bags of a table with one row per instance, and one label for each."""
+    return cast(tuple[Bags, NDArray], Bags.from_frame(_mapping(path), bag=bag, label=label, features=features or None))
+
+
 def fit_table(
     path: Path, bag: str, label: str, features: list[str] | None, method: str, positive: str | None, seed: int
 ) -> tuple[BagClassifier, str]:
@@ -49,42 +56,36 @@ def fit_table(
 
     Parameters
     ----------
-    method : class name of a classifier of bagwise
+    method : name of a method of bagwise, that of its class or that in papers
     positive : of two labels, the one that a single instance causes; by default the one that sorts last
 
     Returns
     -------
     The fitted model, which remembers its columns, and a sentence or two about it.
     """
-    kinds = {kind.__name__: kind for kind in [*classifiers(), *deep_classifiers()]}
-    if method not in kinds:
-        raise ValueError(f"there is no method {method!r}: choose from {', '.join(sorted(kinds))}")
-    columns = _mapping(path)
-    bags, y = cast(tuple[Bags, NDArray], Bags.from_frame(columns, bag=bag, label=label, features=features or None))
-    names = features or [name for name in columns if name not in (bag, label)]
-    model = kinds[method]()
+    kind = find(method).load()
+    bags, y = bags_of_table(path, bag, label, features)
+    model = kind(positive=_label_named(positive, y))
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
-    _fit_with_positive(model, bags, y, positive)
-    model.feature_names_in_ = np.array(names)
+    model.fit(bags, y)
     lines = f"{bags}: {np.mean(model.predict(bags) == y):.1%} of the training bags are classified as labelled"
     if len(model.classes_) == 2:
-        lines += f"\npositive class (the one that a single instance causes): {model.classes_[1]}"
+        lines += f"\npositive class (the one that a single instance causes): {model.positive_class_}"
     return model, lines
 
 
-def _fit_with_positive(model: BagClassifier, bags: Bags, y: NDArray, positive: str | None) -> None:
+def _label_named(positive: str | None, y: NDArray) -> Any:
+    """The label that was given on the command line, as a value of y."""
     if positive is None:
-        model.fit(bags, y)
-        return
+        return None
     labels = np.unique(y)
-    chosen = labels[[str(name) == positive for name in labels]]
+    chosen = [label for label in labels.tolist() if str(label) == positive]
     if len(labels) != 2 or len(chosen) != 1:
         raise ValueError(
             f"--positive {positive} must be one of exactly two labels, but the labels are {labels.tolist()}"
         )
-    model.fit(bags, y == chosen[0])
-    model.classes_ = np.array([labels[labels != chosen[0]][0], chosen[0]])
+    return chosen[0]
 
 
 def predict_table(model: BagClassifier, path: Path, bag: str, features: list[str] | None) -> tuple[pa.Table, pa.Table]:

@@ -75,7 +75,7 @@ def test_migraph_kernel_equals_plain_loops():
     rng = np.random.RandomState(0)
     bags = Bags([rng.randn(m, 2) for m in (3, 5, 4, 6)])
     model = MIGraphSVC(gamma=0.4, edge_gamma=2.0, threshold=1.0, scaling=None)
-    found = model._training_kernel(bags, np.array([[True], [False], [True], [False]]))
+    found = model._training_kernel(bags, np.array([[True], [False], [True], [False]]), np.ones(4))
     plain = np.array([[plain_migraph(a, b, 0.4, 2.0, 1.0) for b in bags] for a in bags])
     norm = np.sqrt(np.diag(plain))
     np.testing.assert_allclose(found, plain / norm / norm[:, None], atol=1e-7)
@@ -83,8 +83,8 @@ def test_migraph_kernel_equals_plain_loops():
 
 def test_migraph_scores_new_bags_with_the_same_kernel():
     bags, y = concept_problem(30)
-    model = MIGraphSVC(scaling=None).fit(bags, y)
-    kernel = model._training_kernel(bags, y[:, None])
+    model = MIGraphSVC(scaling=None, calibrate=False).fit(bags, y)
+    kernel = model._training_kernel(bags, y[:, None], np.ones(len(y)))
     np.testing.assert_allclose(
         model.decision_function(bags), kernel[:, model.support_] @ model.dual_coef_[0] + model.intercept_, atol=1e-8
     )
@@ -99,8 +99,8 @@ def test_mi_graph_weights_by_hand():
 def test_mi_graph_kernel_equals_plain_loops():
     rng = np.random.RandomState(0)
     bags = Bags([rng.randn(m, 2) for m in (3, 5, 1, 6)])
-    model = MiGraphSVC(gamma=0.4, scaling=None)
-    found = model._training_kernel(bags, np.array([[True], [False], [True], [False]]))
+    model = MiGraphSVC(gamma=0.4, scaling=None, calibrate=False)
+    found = model._training_kernel(bags, np.array([[True], [False], [True], [False]]), np.ones(4))
     weights = bags.split(model._instance_weights(bags))
     for i, a in enumerate(bags):
         for j, b in enumerate(bags):

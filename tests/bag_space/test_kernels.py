@@ -6,7 +6,7 @@ from scipy import sparse
 
 from bagwise import Bags
 from bagwise.bag_space import kernels
-from bagwise.bag_space.kernels import mean_squared_distance, self_kernel, set_kernel
+from bagwise.bag_space.kernels import self_kernel, set_kernel
 
 
 def random_bags(sizes, d=3, seed=0, shift=0.0):
@@ -87,10 +87,3 @@ def test_large_problem_in_single_precision_matches_double():
     bags = random_bags(np.random.RandomState(0).randint(1, 30, 60), d=20)
     single = bags.with_instances(bags.instances.astype(np.float32))
     np.testing.assert_allclose(set_kernel(single, gamma=0.05), set_kernel(bags, gamma=0.05), rtol=1e-5)
-
-
-@pytest.mark.parametrize("form", [lambda x: x, sparse.csr_array], ids=["dense", "csr"])
-def test_mean_squared_distance(form):
-    bags = random_bags([3, 4, 2])
-    pairs = ((bags.instances[:, None] - bags.instances) ** 2).sum(axis=2)
-    assert mean_squared_distance(bags.with_instances(form(bags.instances))) == pytest.approx(pairs.mean())

@@ -5,9 +5,8 @@ import pytest
 from scipy import sparse
 from tests.problems import concept_problem
 
-from bagwise import Bags, CitationKNN
-from bagwise.bag_space import nearest
-from bagwise.bag_space.nearest import hausdorff
+from bagwise import Bags, CitationKNN, distances
+from bagwise.distances import hausdorff
 
 
 def direct(a, b, kind):
@@ -21,7 +20,7 @@ def direct(a, b, kind):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("values_per_block", [40, 1 << 22])
 def test_distances_against_a_double_loop(kind, form, values_per_block, monkeypatch):
-    monkeypatch.setattr(nearest, "VALUES_PER_BLOCK", values_per_block)
+    monkeypatch.setattr(distances, "VALUES_PER_BLOCK", values_per_block)
     a, b = concept_problem(9)[0], concept_problem(7, seed=1)[0]
     a, b = (bags.with_instances(np.where(np.abs(bags.instances) < 0.3, 0, bags.instances)) for bags in (a, b))
     expected = [[direct(p, q, kind) for q in b] for p in a]
@@ -51,7 +50,7 @@ def votes_by_sorting(model, bags, y, query):
 @pytest.mark.parametrize(("references", "citers"), [(2, 4), (5, 0), (1, 3)])
 def test_votes_against_sorting(metric, references, citers):
     (bags, y), (unseen, _) = concept_problem(), concept_problem(15, seed=1)
-    model = CitationKNN(references, citers, metric=metric, scaling=None).fit(bags, y)
+    model = CitationKNN(references, citers, metric=metric, scaling=None, calibrate=False).fit(bags, y)
     expected = [votes_by_sorting(model, bags, y, query) for query in unseen]
     np.testing.assert_allclose(model.decision_function(unseen), expected, atol=1e-12)
 
@@ -69,6 +68,6 @@ def test_a_bag_of_weight_two_counts_as_two_bags(scaling):
 
 def test_equal_distances_share_the_places_left():
     bags = Bags([np.array([[x]]) for x in (-1.0, 1.0, -1.0, 3.0)])
-    model = CitationKNN(1, 0, scaling=None).fit(bags, [1, 0, 0, 0])
+    model = CitationKNN(1, 0, scaling=None, calibrate=False).fit(bags, [1, 0, 0, 0])
     # Three bags at distance one share one place: a third of it is positive.
     np.testing.assert_allclose(model.decision_function([np.array([[0.0]])]), [1 / 3 - 2 / 3])

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from bagwise import Bags
+from bagwise._utils.mixture import Mixture
 from bagwise.bag_space.ppmm import PPMMKernelSVC, alignment, codes_of, mean_posteriors
-from bagwise.embedded_space.mixture import Mixture
 
 MIXTURE = Mixture(np.array([0.3, 0.7]), np.array([[0.0, 1.0], [-1.0, 0.5]]), np.array([[1.0, 2.0], [0.5, 1.5]]))
 

@@ -37,7 +37,7 @@ class Processes:
             "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": lost_after,  # a silent worker
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),  # for the work in tests.cluster.slow
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),  # for tests.cluster.slow
         }
         self.workers = []
         self.everything = []

@@ -2,8 +2,8 @@
 
 from tests.cluster.conftest import wait_until
 
-from bagwise.cluster import open_cluster
-from bagwise.evaluation import benchmark
+from bagwise._utils.cluster import open_cluster
+from bagwise.benchmark import measure as benchmark
 
 
 def test_same_figures_and_goes_on(processes, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster import slow
 from tests.cluster.conftest import ROOT, Processes, wait_until
 
-from bagwise.cluster import ClusterError, open_cluster
+from bagwise._utils.cluster import ClusterError, open_cluster
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_task_that_ends_its_workers_is_named(monkeypatch):
 
 
 def test_no_scheduler(monkeypatch):
-    monkeypatch.setattr("bagwise.cluster.SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr("bagwise._utils.cluster.SECONDS_TO_CONNECT", 1)
     sentence = r"no Dask scheduler answers at tcp://127.0.0.1:1 .*check the address"
     with pytest.raises(ClusterError, match=sentence), open_cluster("tcp://127.0.0.1:1"):
         pass

@@ -17,11 +17,11 @@ pytest.importorskip("onnxruntime")
 from tests.cluster.conftest import Processes, wait_until
 from tests.faults.small import make_photographs, results
 
+from bagwise._utils.cluster import open_cluster
 from bagwise.cli import main
-from bagwise.cluster import open_cluster
-from bagwise.discovery import pipeline, scaleout
-from bagwise.discovery.remote import RemoteStore, place_of
-from bagwise.discovery.store import FeatureStore
+from bagwise.discovery.features.remote import RemoteStore, place_of, publish_shard
+from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.run import pipeline, shards, tasks
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,8 @@ def expected(alone):
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(scaleout, "IMAGES_PER_SHARD", 1)
-    monkeypatch.setattr(scaleout, "FILES_AT_ONCE", 3)  # several tasks a class
+    monkeypatch.setattr(shards, "IMAGES_PER_SHARD", 1)
+    monkeypatch.setattr(tasks, "FILES_AT_ONCE", 3)  # several tasks a class
 
 
 def discover_on(processes, photographs, folder, store_at=None):
@@ -113,9 +113,10 @@ def test_worker_killed_in_mid_run(processes, photographs, expected, tmp_path):
 
 CLIENT = """
 import pickle, sys
-from bagwise.cluster import open_cluster
-from bagwise.discovery import pipeline, scaleout
-scaleout.IMAGES_PER_SHARD = 1
+from bagwise._utils.cluster import open_cluster
+from bagwise.discovery.run import pipeline
+from bagwise.discovery.run import shards
+shards.IMAGES_PER_SHARD = 1
 with open_cluster(sys.argv[1]) as cluster:
     settings = pickle.load(open(sys.argv[4], "rb"))
     pipeline.discover(sys.argv[2], sys.argv[3], labels=sys.argv[5], settings=settings, cluster=cluster)
@@ -147,13 +148,14 @@ def test_a_run_goes_on_between_one_machine_and_a_cluster(processes, photographs,
 
 
 UNLABELLED = ("images.parquet", "boxes.parquet", "boxes.json")
+SHOWN_FROM = 0.3  # eight images are never sure enough for the default
 
 
 @pytest.fixture(scope="module")
 def unlabelled(alone, photographs, tmp_path_factory):
     """The bytes of what one machine finds in photographs without labels."""
     folder = tmp_path_factory.mktemp("runs") / "unlabelled"
-    found = pipeline.discover_unlabelled(alone, photographs[0], folder, jobs=1)
+    found = pipeline.discover_unlabelled(alone, photographs[0], folder, jobs=1, threshold=SHOWN_FROM)
     assert len(found.boxes) > 0
     return {name: (folder / name).read_bytes() for name in UNLABELLED}
 
@@ -165,8 +167,8 @@ def test_photographs_without_labels(processes, alone, photographs, unlabelled, s
         import s3fs
 
         s3fs.S3FileSystem().mkdir("unlabelled")
-    options = ["--model", alone, "--cluster", processes.address, *(["--store", store] if store else [])]
-    command = ["bagwise", "discover", photographs[0], "-o", tmp_path / "new", *options]
+    options = ["--threshold", SHOWN_FROM, "--cluster", processes.address, *(["--store", store] if store else [])]
+    command = ["bagwise", "detect", alone, photographs[0], "-o", tmp_path / "new", *options]
     monkeypatch.setattr(sys, "argv", [str(part) for part in command])
     with pytest.raises(SystemExit) as end:
         main()
@@ -174,7 +176,7 @@ def test_photographs_without_labels(processes, alone, photographs, unlabelled, s
     assert {name: (tmp_path / "new" / name).read_bytes() for name in UNLABELLED} == unlabelled
     made = [int(path.name[6:]) for path in (tmp_path / "new" / "store").glob("shard-*")]
     assert len(made) == 8
-    assert min(made) >= scaleout.FIRST_SHARD  # by workers
+    assert min(made) >= shards.FIRST_SHARD  # by workers
     reductions = [(folder / "store" / "reduction.npz").read_bytes() for folder in (alone, tmp_path / "new")]
     assert reductions[0] == reductions[1]
 
@@ -257,5 +259,5 @@ def test_two_workers_publish_one_shard(tmp_path):
         store.write("a.png", (4, 4), np.ones((1, 4)), np.ones(1), np.ones((1, 3)))
     (tmp_path / "store").mkdir()
     for _ in range(2):
-        scaleout.publish_shard(tmp_path / "private" / "shard-00000", str(tmp_path / "store"), "shard-1000000")
+        publish_shard(tmp_path / "private" / "shard-00000", str(tmp_path / "store"), "shard-1000000")
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["shard-1000000"]

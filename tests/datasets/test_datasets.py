@@ -1,6 +1,5 @@
 """Loaders, fetchers and generators."""
 
-import hashlib
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -10,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from bagwise import datasets
-from bagwise.datasets.fetch import COREL, NEWSGROUPS, TREC9, _hashes
+from bagwise.datasets.fetch import COREL, NEWSGROUPS, TREC9
+from bagwise.datasets.files import CONVERTED, known_digests, read_problem
 
 
 def test_musk():
@@ -46,27 +46,24 @@ def test_fetchers_read_the_folder(data, monkeypatch):
     np.testing.assert_array_equal(positive, y)
 
 
-def test_every_set_has_a_hash():
-    assert set(_hashes()) == {
-        *(f"{animal}.npz" for animal in COREL),
-        *(f"trec{number}.npz" for number in TREC9),
-        *(f"news_{group}.npz" for group in NEWSGROUPS),
-    }
-
-
 def test_unknown_and_missing(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="there is no animal 'cat'"):
         datasets.fetch_corel("cat")
     monkeypatch.delenv("BAGWISE_DATA", raising=False)
     monkeypatch.delenv("BAGWISE_DATA_URL", raising=False)
-    with pytest.raises(FileNotFoundError, match="BAGWISE_DATA is not set"):
+    monkeypatch.setenv("BAGWISE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(FileNotFoundError, match="is not on this machine: get the public files"):
         datasets.fetch_corel("fox")
     monkeypatch.setenv("BAGWISE_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="it is not in"):
-        datasets.fetch_corel("fox")
+    with pytest.raises(FileNotFoundError, match=r"lamda\.nju\.edu\.cn"):
+        datasets.fetch_newsgroups("sci_space")
     (tmp_path / "fox.npz").write_bytes(b"something else")
+    with pytest.raises(ValueError, match="truncated or damaged"):
+        datasets.fetch_corel("fox")
+    np.savez(tmp_path / "fox.npz", X=np.eye(2), bag=[0, 1], y=[0, 1])
     with pytest.raises(ValueError, match="damaged or another version"):
         datasets.fetch_corel("fox")
+    assert CONVERTED not in np.load(tmp_path / "fox.npz"), "only what was converted here may differ"
 
 
 @pytest.fixture
@@ -78,7 +75,7 @@ def mirror(tmp_path, monkeypatch):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.delenv("BAGWISE_DATA", raising=False)
     monkeypatch.setenv("BAGWISE_DATA_URL", f"http://127.0.0.1:{server.server_port}/")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("BAGWISE_CACHE", str(tmp_path / "cache"))
     yield folder
     server.shutdown()
     server.server_close()
@@ -95,7 +92,7 @@ def test_download_is_checked_and_cached(data, mirror, tmp_path):
     (mirror / "fox.npz").unlink()
     assert len(datasets.fetch_corel("fox")[0]) == 200
     cached = next((tmp_path / "cache").rglob("fox.npz"))
-    assert hashlib.sha256(cached.read_bytes()).hexdigest() == _hashes()["fox.npz"]
+    assert read_problem(cached).digest() == known_digests()["fox.npz"]
 
 
 def test_download_that_is_not_there(mirror):

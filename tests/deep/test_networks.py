@@ -27,8 +27,8 @@ def layout() -> Layout:
     return Layout(BAG_OF_ROW, 3, torch.float64)
 
 
-def parameters(network, n_members=2):
-    drawn = network.initial(5, n_members, torch.Generator().manual_seed(0))
+def parameters(network, n_estimators=2):
+    drawn = network.initial(5, n_estimators, torch.Generator().manual_seed(0))
     noise = torch.Generator().manual_seed(1)
     return {name: value.double() + 0.1 * torch.randn(value.shape, generator=noise) for name, value in drawn.items()}
 
@@ -142,7 +142,7 @@ def concept_bags(n_bags=60, seed=0):
     return Bags(tables), y
 
 
-SMALL = {"hidden": (16,), "epochs": 40, "learning_rate": 0.01, "n_members": 2, "random_state": 0}
+SMALL = {"hidden": (16,), "epochs": 40, "learning_rate": 0.01, "n_estimators": 2, "random_state": 0}
 
 
 @pytest.mark.parametrize("kind", [AttentionMIL, MiNet, MINet, RMINet])
@@ -165,7 +165,7 @@ def test_attention_lies_on_the_witness_and_sums_to_one():
 
 def test_members_hold_out_different_bags():
     _, y = concept_bags()
-    model = AttentionMIL(**SMALL | {"n_members": 5})
+    model = AttentionMIL(**SMALL | {"n_estimators": 5})
     held_out = model._held_out(y == 1, np.random.RandomState(0))
     np.testing.assert_array_equal(held_out.sum(axis=0), 1)
     assert np.ptp((held_out & (y == 1)).sum(axis=1)) <= 1

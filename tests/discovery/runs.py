@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from bagwise.discovery.imageset import TruthBox
-from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.metrics.truth import TruthBox
 
 FILES = (
     "cat/photo one.jpg",

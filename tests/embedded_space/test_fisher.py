@@ -9,9 +9,9 @@ from sklearn.mixture import GaussianMixture
 from tests.problems import concept_problem
 
 from bagwise import Bags
-from bagwise.embedded_space import mixture as mixture_module
+from bagwise._utils import mixture as mixture_module
+from bagwise._utils.mixture import Mixture, Projection, cluster_centres
 from bagwise.embedded_space.fisher import MiFV, MiFVTransformer, fisher_vectors
-from bagwise.embedded_space.mixture import Mixture, Projection, cluster_centres
 from bagwise.embedded_space.vlad import MiVLAD, MiVLADTransformer, vlad_vectors
 
 MIXTURE = Mixture(np.array([0.3, 0.7]), np.array([[0.0, 1.0], [-1.0, 0.5]]), np.array([[1.0, 2.0], [0.5, 1.5]]))

@@ -8,15 +8,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from tests.problems import concept_problem
 
-from bagwise import MILES, Bags, MILESTransformer
-from bagwise.bag_space import nearest
+from bagwise import MILES, Bags, MILESTransformer, distances
 from bagwise.embedded_space.miles import similarities, sparse_machine
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("values_per_block", [40, 1 << 22])
 def test_similarities_against_a_double_loop(form, values_per_block, monkeypatch):
-    monkeypatch.setattr(nearest, "VALUES_PER_BLOCK", values_per_block)
+    monkeypatch.setattr(distances, "VALUES_PER_BLOCK", values_per_block)
     bags, _ = concept_problem(12)
     prototypes = bags.instances[::5]
     expected = [[np.exp(-0.2 * ((bag - p) ** 2).sum(axis=1)).max() for bag in bags] for p in prototypes]
@@ -27,7 +26,7 @@ def test_similarities_against_a_double_loop(form, values_per_block, monkeypatch)
 def test_very_many_pairs_are_compared_in_single_precision(monkeypatch):
     bags, _ = concept_problem(12)
     exact = similarities(bags.instances, bags, 0.2)
-    monkeypatch.setattr(nearest, "PAIRS_IN_DOUBLE", 1)
+    monkeypatch.setattr(distances, "PAIRS_IN_DOUBLE", 1)
     single = similarities(bags.instances, bags, 0.2)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, exact, atol=1e-5)
@@ -57,7 +56,7 @@ def test_sparse_machine_is_at_least_as_good_as_liblinear(C):
 
 def test_instance_scores_add_up_to_the_bag_score():
     bags, y = concept_problem()
-    model = MILES(C=3.0).fit(bags, y)
+    model = MILES(C=3.0, calibrate=False).fit(bags, y)
     total = np.add.reduceat(model.instance_scores(bags), bags.offsets[:-1]) + model.intercept_
     np.testing.assert_allclose(total, model.decision_function(bags), rtol=1e-9, atol=1e-9)
     doubled = Bags([np.repeat(bag, 2, axis=0) for bag in bags])  # equal instances share

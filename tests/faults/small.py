@@ -7,8 +7,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image, ImageDraw
 
-from bagwise.discovery.learning import Recipe
-from bagwise.discovery.settings import Settings
+from bagwise.discovery.learning.models import Recipe
+from bagwise.discovery.run.settings import Settings
 
 RESULTS = ("images.parquet", "boxes.parquet", "boxes.json", "models/ball.bagwise", "models/gate.bagwise")
 

@@ -2,8 +2,10 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from tests.problems import concept_problem
 
 import bagwise
 from bagwise import RMISVC
-from bagwise.lock import sole_use
+from bagwise._utils.lock import sole_use
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -76,7 +78,7 @@ def test_full_disk_in_mid_discovery(tmp_path, small_disk):
         pytest.importorskip(name)
     from tests.faults.small import make_photographs, results
 
-    from bagwise.discovery import pipeline
+    from bagwise.discovery.run import pipeline
 
     settings = make_photographs(tmp_path / "photographs", each=3)
     pipeline.discover(tmp_path / "photographs", tmp_path / "whole", settings=settings, jobs=1)
@@ -86,6 +88,97 @@ def test_full_disk_in_mid_discovery(tmp_path, small_disk):
     remount(small_disk, "size=4m")
     pipeline.discover(tmp_path / "photographs", small_disk / "run", settings=settings, jobs=1)
     assert results(small_disk / "run") == results(tmp_path / "whole")
+
+
+def leave_room(place, pages):
+    """Fill the disk but for so many pages."""
+    (place / "ballast").unlink(missing_ok=True)
+    room = os.statvfs(place)
+    (place / "ballast").write_bytes(bytes((room.f_bavail - pages) * room.f_bsize))
+
+
+def test_disk_that_fills_up_at_every_stage(tmp_path, small_disk):
+    """With room for ever more pages the run gets ever further; whatever was finished is kept, and with room made the
+    same command ends with the same bytes."""
+    for name in ("PIL", "cv2", "onnx", "onnxruntime"):
+        pytest.importorskip(name)
+    from tests.faults.small import make_photographs, results
+
+    from bagwise.discovery.run import pipeline
+
+    settings = make_photographs(tmp_path / "photographs", each=2)
+    run = partial(pipeline.discover, tmp_path / "photographs", settings=settings, jobs=1)
+    run(tmp_path / "whole")
+    expected = results(tmp_path / "whole")
+    remount(small_disk, "size=1m")
+    refusals, reached = 0, set()
+    for pages in range(1, 200):
+        leave_room(small_disk, pages)
+        try:
+            run(small_disk / "run")
+        except OSError as error:
+            assert "no space left" in str(error).lower()  # noqa: PT017
+        else:
+            break
+        refusals += 1
+        reached |= {path.name for path in (small_disk / "run").rglob("*") if path.is_file()}
+        assert left_aside(small_disk / "run") == []
+        (small_disk / "ballast").unlink()
+        run(small_disk / "run")
+        assert results(small_disk / "run") == expected
+        shutil.rmtree(small_disk / "run")
+    assert refusals > 10
+    assert {"features.npy", "boxes.parquet", "ball.bagwise"} <= reached, "it was stopped late as well as early"
+    assert results(small_disk / "run") == expected
+
+
+def test_full_disk_under_review(small_disk):
+    """Every decision until then is kept, the next is refused with a sentence, and with room made it is taken."""
+    from bagwise.review.decisions import read_decisions
+    from bagwise.review.log import DecisionLog
+
+    log = DecisionLog(small_disk / "decisions.jsonl")
+    leave_room(small_disk, 1)
+
+    def decide(number):
+        box = [(1.0, 1.0, 5.0, 6.0)]
+        pair = (f"{number}.png", "x")
+        log.decide(pair, number, "accept", boxes=box, rejected=[], version=0, client="c", key=str(number))
+
+    taken = 0
+    room = os.statvfs(small_disk)
+    while log.path.stat().st_size + 300 < room.f_bavail * room.f_bsize:
+        decide(taken)
+        taken += 1
+    assert taken > 5
+
+    def decide_on():
+        nonlocal taken
+        while True:
+            decide(taken)
+            taken += 1
+
+    with pytest.raises(OSError, match=r"No space|is full"):
+        decide_on()
+    assert len(read_decisions(small_disk)) == taken
+    (small_disk / "ballast").unlink()
+    decide(taken)
+    log.close()
+    assert len(read_decisions(small_disk)) == taken + 1
+
+
+def test_full_disk_under_export(tmp_path, small_disk):
+    from tests.discovery.runs import make_run
+
+    from bagwise.discovery.run.export import export_run
+
+    run, _ = make_run(tmp_path / "run")
+    (small_disk / "labels").mkdir()
+    leave_room(small_disk, 1)
+    with pytest.raises(OSError, match="No space"):
+        export_run(run, "yolo", small_disk / "labels" / "out")
+    assert list((small_disk / "labels").iterdir()) == []
+    (small_disk / "ballast").unlink()
 
 
 def command(*arguments):

@@ -112,7 +112,7 @@ def test_xml_entities(tmp_path, kind, text):
     pytest.importorskip("PIL")
     from tests.fuzz.targets import PICTURE
 
-    from bagwise.discovery.sources import read_source
+    from bagwise.discovery.sources.reading import read_source
 
     for name in ("bad", "good"):
         (tmp_path / "Annotations").mkdir(exist_ok=True)
@@ -131,7 +131,7 @@ def test_picture_that_unpacks_to_too_much(tmp_path):
     import zlib
 
     pytest.importorskip("PIL")
-    from bagwise.discovery.images import ImageError, read_image
+    from bagwise.discovery.sources.images import ImageError, read_image
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -146,9 +146,32 @@ def test_picture_that_unpacks_to_too_much(tmp_path):
 
 
 def test_store_of_another_version(tmp_path):
-    from bagwise.discovery.store import FeatureStore, StoreError
+    from bagwise.discovery.features.store import FeatureStore, StoreError
 
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 99, "settings": {}}))
-    with pytest.raises(StoreError, match="format 99; this version reads 1"):
+    with pytest.raises(StoreError, match=r"format 99; this version reads \d"):
         FeatureStore(tmp_path)
     assert json.loads((tmp_path / "manifest.json").read_text())["format"] == 99
+
+
+@pytest.mark.parametrize("name", ["_dual_coef_", "support_", "_intercept_", "support_vectors_", "_probB"])
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_a_machine_whose_arrays_do_not_belong_together(tmp_path, name, kernel):
+    """LIBSVM would read on behind the end of the shorter one."""
+    from sklearn.svm import SVC
+
+    x = np.random.RandomState(0).randn(40, 3)
+    model = SVC(kernel=kernel).fit(x @ x.T if kernel == "precomputed" else x, x[:, 0] > 0)
+    bagwise.save(model, tmp_path / "good")
+    np.testing.assert_array_equal(bagwise.load(tmp_path / "good").support_, model.support_)
+    wrong = np.zeros((3, 3)) if name == "support_vectors_" else np.atleast_2d(getattr(model, name))[:, :1].copy()
+    if name == "_probB":
+        wrong = np.zeros(7)
+    elif name == "_intercept_":
+        wrong = np.zeros(0)
+    elif name == "support_":
+        wrong = model.support_ + 1_000_000
+    setattr(model, name, wrong)
+    bagwise.save(model, tmp_path / "bad")
+    with pytest.raises(ModelFileError, match="do not belong together"):
+        bagwise.load(tmp_path / "bad")

@@ -16,7 +16,8 @@ from tests.problems import concept_problem
 
 import bagwise
 from bagwise import RMISVC
-from bagwise.evaluation import benchmark, methods
+from bagwise.benchmark import measure as benchmark
+from bagwise.benchmark import methods
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 KILLS = int(os.environ.get("BAGWISE_KILLS", "8"))
@@ -67,8 +68,8 @@ def without_times(done):
 @pytest.fixture
 def quick_bench(monkeypatch):
     """A repeat takes milliseconds: the first 20 bags in two folds."""
+    from bagwise.benchmark.cross_validation import cross_validate_once
     from bagwise.datasets import load_musk1
-    from bagwise.evaluation.cv import cross_validate_once
 
     bags, y = load_musk1()
     bags, y = bags[30:60], y[30:60]
@@ -125,7 +126,8 @@ def test_discover(warm, photographs, tmp_path, monkeypatch):
     """Networks are opened in the children: their threads would not survive a fork."""
     from tests.faults.small import results
 
-    from bagwise.discovery import pipeline, store
+    from bagwise.discovery.features import store
+    from bagwise.discovery.run import pipeline
 
     monkeypatch.setattr(store, "IMAGES_PER_SHARD", 1)
     folder = tmp_path / "run"
@@ -151,7 +153,8 @@ def test_discover(warm, photographs, tmp_path, monkeypatch):
 
 def test_review(tmp_path):
     """Every decision that was acknowledged is there after a kill; a torn last line is dropped."""
-    from bagwise.review.decisions import DecisionLog, read_decisions
+    from bagwise.review.decisions import read_decisions
+    from bagwise.review.log import DecisionLog
 
     told = tmp_path / "told"
 
@@ -177,7 +180,7 @@ def test_review(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="locks differ")
 def test_two_runs_in_one_folder(tmp_path):
-    from bagwise.lock import sole_use
+    from bagwise._utils.lock import sole_use
 
     with sole_use(tmp_path / "run"):
         assert in_child(lambda: _expect_refusal(tmp_path / "run")) == 0
@@ -186,14 +189,14 @@ def test_two_runs_in_one_folder(tmp_path):
 
 
 def _expect_refusal(folder):
-    from bagwise.lock import sole_use
+    from bagwise._utils.lock import sole_use
 
     with pytest.raises(ValueError, match=r"in use by another bagwise \(process \d+\)"), sole_use(folder):
         pass
 
 
 def test_a_lock_does_not_outlive_its_process(tmp_path):
-    from bagwise.lock import sole_use
+    from bagwise._utils.lock import sole_use
 
     def hold():
         with sole_use(tmp_path):

@@ -62,7 +62,7 @@ NETWORKS = """
 import os, sys
 from pathlib import Path
 from tests.faults.small import make_photographs
-from bagwise.discovery import pipeline
+from bagwise.discovery.run import pipeline
 folder = Path(sys.argv[1])
 settings = make_photographs(folder / "photographs", each=2)
 import threading

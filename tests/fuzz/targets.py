@@ -17,14 +17,18 @@ from PIL import Image
 
 import bagwise
 from bagwise import RMISVC, Bags
-from bagwise.discovery.images import read_image
-from bagwise.discovery.reduction import Reduction
-from bagwise.discovery.runfolder import RunFolder
-from bagwise.discovery.sources import read_source
-from bagwise.discovery.store import FeatureStore
-from bagwise.evaluation.benchmark import plan, read_results
-from bagwise.evaluation.cv import Repeat
-from bagwise.review.decisions import DecisionLog, read_decisions
+from bagwise._utils.rle import decode_mask, encode_mask
+from bagwise.benchmark.cross_validation import Repeat
+from bagwise.benchmark.measure import plan, read_results
+from bagwise.datasets.files import Problem, read_problem, write_problem
+from bagwise.datasets.hdf5 import read_hdf5
+from bagwise.discovery.features.reduction import Reduction
+from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.sources.images import read_image
+from bagwise.discovery.sources.reading import read_source
+from bagwise.review.decisions import read_decisions
+from bagwise.review.log import DecisionLog
 from bagwise.tabular import read_table
 
 _room = tempfile.TemporaryDirectory(prefix="bagwise-fuzz-")
@@ -62,6 +66,30 @@ def csv_labels(data: bytes) -> None:
     read_source(_photographs(), _put("labels.csv", data))
 
 
+def json_lines(data: bytes) -> None:
+    read_source(_photographs(), _put("labels.jsonl", data))
+
+
+def flag_table(data: bytes) -> None:
+    read_source(_photographs(), _put("flags.csv", data))
+
+
+def image_folder(data: bytes) -> None:
+    for name in ("a.png", "b.png"):
+        _put(f"image-folder/train/{name}", PICTURE)
+    read_source(_put("image-folder/train/metadata.csv", data).parents[1])
+
+
+def fiftyone_labels(data: bytes) -> None:
+    for name in ("a.png", "b.png"):
+        _put(f"fiftyone/data/{name}", PICTURE)
+    read_source(_put("fiftyone/labels.json", data).parent)
+
+
+def heic_picture(data: bytes) -> None:
+    read_image(_put("p.heic", data))
+
+
 def coco(data: bytes) -> None:
     read_source(_photographs(), _put("coco.json", data))
 
@@ -90,6 +118,10 @@ def parquet_table(data: bytes) -> None:
     Bags.from_frame(read_table(_put("table.parquet", data)), bag="bag", label="label")
 
 
+def data_set(data: bytes) -> None:
+    read_problem(_put("fox.npz", data)).digest()
+
+
 def picture(data: bytes) -> None:
     read_image(_put("p.png", data))
 
@@ -114,7 +146,7 @@ def _store(changed: dict[str, bytes]) -> None:
     root = ROOM / "store"
     for name, data in {**_SHARD, **changed}.items():
         _put(f"store/shard-00000/{name}", data)
-    _put("store/manifest.json", b'{"format": 1, "settings": {}}')
+    _put("store/manifest.json", _STORE_MANIFEST)
     store = FeatureStore(root)
     if store.files:
         store.bags(store.files)
@@ -163,6 +195,13 @@ def _png() -> bytes:
     return buffer.getvalue()
 
 
+def _heic() -> bytes:
+    buffer = io.BytesIO()
+    register_heif_opener()
+    Image.fromarray(np.arange(48 * 40 * 3, dtype=np.uint8).reshape(48, 40, 3)).save(buffer, "HEIF")
+    return buffer.getvalue()
+
+
 def _npy(array) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array)
@@ -185,6 +224,26 @@ def _saved_run() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (ROOM / "seed-run").iterdir() if path.is_file()}
 
 
+def run_mask(data: bytes) -> None:
+    decode_mask(data.decode("latin-1"), 40, 60)
+
+
+def slide(data: bytes) -> None:
+    bags, _ = read_hdf5([_put("a.h5", data), _put("b.h5", data)])
+    assert len(bags) == 2
+
+
+def _slide(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("features", data=np.ones((6, 4), np.float32), chunks=(2, 4), compression="gzip")
+        file.create_dataset("coords", data=np.ones((6, 2), np.int64))
+
+
+def _mask() -> str:
+    rows, columns = np.mgrid[:40, :60]
+    return encode_mask((rows - 20) ** 2 + (columns - 30) ** 2 < 200)
+
+
 def _coco_document() -> bytes:
     document = {
         "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
@@ -194,9 +253,17 @@ def _coco_document() -> bytes:
     return json.dumps(document).encode()
 
 
+def _data_set_file(path: Path) -> None:
+    named = path.with_suffix(".npz")
+    write_problem(Problem(np.eye(4), np.array([0, 0, 1, 1]), np.array([1, 0])), named)
+    named.replace(path)
+
+
 def _decision_log(path: Path) -> None:
     log = DecisionLog(path)
-    log.decide(("a.png", "x"), 1, "accept", boxes=[(1, 1, 5, 6)], rejected=[], version=0, client="c", key="k")
+    known = {"rejected": [], "client": "c"}
+    log.decide(("a.png", "x"), 1, "accept", boxes=[(1, 1, 5, 6)], version=0, key="k", **known)
+    log.decide(("a.png", "x"), 1, "absent", boxes=[(1, 1, 5, 6)], version=1, key="l", to="y", **known)
     log.close()
 
 
@@ -207,6 +274,7 @@ def _result_line(path: Path) -> None:
 
 PICTURE = _png()
 _SHARD = _shard()
+_STORE_MANIFEST = (ROOM / "seed-store" / "manifest.json").read_bytes()
 _RUN = _saved_run()
 _XML = b"""<annotation><filename>a.png</filename><object><name>cat</name><pose>Left</pose><truncated>0</truncated>
 <difficult>0</difficult><bndbox><xmin>3</xmin><ymin>4</ymin><xmax>20</xmax><ymax>30</ymax></bndbox></object></annotation>"""
@@ -218,22 +286,44 @@ _TABLE = pa.table({"bag": [1, 1, 2], "label": [0, 0, 1], "x": [1.0, 2.0, 3.0]})
 TARGETS = {
     model: _bytes_of(lambda path: bagwise.save(RMISVC(epochs=1).fit(_BAGS, [0, 1, 0, 1]), path)),
     csv_labels: b"file,labels\na.png,cat;dog\nb.png,dog\n",
+    json_lines: b'{"file": "a.png", "labels": ["cat", "dog"]}\n{"file": "b.png", "label": "none"}\n',
+    flag_table: b"file,cat,dog\na.png,1,0\nb.png,1,1\n",
+    image_folder: b"file_name,label,text\na.png,cat,one\nb.png,dog,two\n",
+    fiftyone_labels: b'{"classes": ["cat", "dog"], "labels": {"a": 0, "b": [0, 1]}}',
     coco: _coco_document(),
     voc_xml: _XML,
     voc_text: _TEXT,
     table: b"bag,label,x,y\n1,0,1.5,2\n1,0,3,4\n2,1,5,6\n",
     parquet_table: _bytes_of(lambda path: pq.write_table(_TABLE, path)),
+    data_set: _bytes_of(_data_set_file),
     picture: PICTURE,
     store_index: _SHARD["index.parquet"],
     store_features: _SHARD["features.npy"],
     store_boxes: _SHARD["boxes.npy"],
-    store_manifest: b'{"format": 1, "settings": {"a": 1}}',
+    store_manifest: _STORE_MANIFEST,
     reduction: _bytes_of(lambda p: Reduction(*(np.ones((2, 2), np.float32) for _ in range(4))).save(p)),
     run_manifest: _RUN["manifest.json"],
     run_boxes: _RUN["boxes.parquet"],
     decisions: _bytes_of(_decision_log),
     results: _bytes_of(_result_line),
+    run_mask: _mask().encode(),
 }  # fmt: skip
+
+
+try:
+    from pillow_heif import register_heif_opener
+except ModuleNotFoundError:
+    pass  # the extra heic is not installed: nothing reads such files
+else:
+    TARGETS[heic_picture] = _heic()
+
+
+try:
+    import h5py
+except ModuleNotFoundError:
+    pass  # the extra hdf5 is not installed
+else:
+    TARGETS[slide] = _bytes_of(_slide)
 
 
 def survive(target, data: bytes) -> bool:

@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import norm
 
 from bagwise import APR, Bags
-from bagwise.instance_space._apr_loops import grow
-from bagwise.instance_space.apr import discriminating, expanded, smallest_bag
+from bagwise.datasets import make_single_concept
+from bagwise.instance_space._apr_loops import best_windows, grow
+from bagwise.instance_space.apr import discriminating, expanded, nearest_of_smallest_bag
 
 
 def test_growing_comes_near_the_smallest_of_all_rectangles():
@@ -64,7 +65,35 @@ def test_borders_leave_epsilon_outside():
 def test_first_bag():
     bags = Bags([np.array([[9.0], [0.0]]), np.array([[5.0]]), np.array([[0.5]]), np.array([[0.0], [1.0]])])
     # Bags 1 and 2 have one instance each; all bags meet between 0.5 and 5, so both are at distance zero: the first.
-    assert smallest_bag(bags.instances, bags.offsets) == 1
+    bag, rows = nearest_of_smallest_bag(bags.instances, bags.offsets)
+    assert bag == 1
+    np.testing.assert_array_equal(rows, [2])
+
+
+def test_windows_of_single_columns():
+    """Against all pairs of values as ends."""
+    rng = np.random.RandomState(3)
+    bags = Bags([rng.randn(rng.randint(1, 5), 3).round(1) for _ in range(5)])
+    negatives, weight = rng.randn(20, 3).round(1), rng.uniform(0.5, 2, size=20)
+    x = bags.instances
+    low, high, let_in = best_windows(
+        x, bags.bag_of_instance, 5, np.argsort(x, axis=0), negatives, weight, np.argsort(negatives, axis=0)
+    )
+    for f in range(3):
+        ends = [
+            (round(weight[(negatives[:, f] >= a) & (negatives[:, f] <= b)].sum(), 9), b - a)
+            for a in x[:, f]
+            for b in x[:, f]
+            if all(((bag[:, f] >= a) & (bag[:, f] <= b)).any() for bag in bags)
+        ]
+        assert (let_in[f], high[f] - low[f]) == pytest.approx(min(ends))
+
+
+def test_a_concept_among_noise_is_found():
+    """Grown in all columns, the rectangle would follow the noise of nineteen of them."""
+    train = make_single_concept(200, 20, bag_size=(4, 12), random_state=0)
+    test = make_single_concept(200, 20, bag_size=(4, 12), random_state=1)
+    assert APR().fit(train.bags, train.y).score(test.bags, test.y) >= 0.8
 
 
 def test_rectangle_around_the_concept_is_found():
@@ -77,7 +106,7 @@ def test_rectangle_around_the_concept_is_found():
         else:
             inside = ((table[:, :2] > [0.5, -2.5]) & (table[:, :2] < [2.5, -0.5])).all(axis=1)
             table[inside, 0] -= 3
-    model = APR(scaling=None).fit(Bags(tables), y)
+    model = APR(scaling=None, calibrate=False).fit(Bags(tables), y)
     assert {0, 1} <= set(model.features_[0].tolist())
     middle = (model.low_[0] + model.high_[0]) / 2
     found = dict(zip(model.features_[0].tolist(), middle))

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import check_grad, minimize
 
 from bagwise import EMDD, Bags, DiverseDensity
-from bagwise.instance_space import _dd_kernels as kernels
+from bagwise.instance_space import _dd_loops as kernels
 from bagwise.instance_space.diverse_density import _log_odds_of_mean, _rows
 
 
@@ -135,7 +135,7 @@ def concept_bags(n_bags=60, seed=0):
 @pytest.mark.parametrize("kind", [DiverseDensity, EMDD])
 def test_finds_the_concept_and_the_columns_that_matter(kind):
     bags, y = concept_bags()
-    model = kind(n_starts=60, combine="best", initial_distance=10, max_iter=200, scaling=None, random_state=0)
+    model = kind(n_init=60, combine="best", initial_distance=10, max_iter=200, scaling=None, random_state=0)
     model.fit(bags, y)
     unseen, truth = concept_bags(seed=1)
     assert model.score(unseen, truth) >= 0.9
@@ -149,18 +149,18 @@ def test_finds_the_concept_and_the_columns_that_matter(kind):
 
 def test_bag_scores_pool_instance_probabilities():
     bags, y = concept_bags()
-    em = EMDD(combine="best", random_state=0).fit(bags, y)
+    em = EMDD(combine="best", calibrate=False, random_state=0).fit(bags, y)
     highest = [scores.max() for scores in bags.split(em.instance_scores(bags))]
     np.testing.assert_allclose(em.decision_function(bags), highest)
-    dd = DiverseDensity(combine="best", random_state=0).fit(bags, y)
+    dd = DiverseDensity(combine="best", calibrate=False, random_state=0).fit(bags, y)
     none = [np.prod(1 / (1 + np.exp(scores))) for scores in bags.split(dd.instance_scores(bags))]
     np.testing.assert_allclose(dd.predict_proba(bags)[:, 0], none, atol=1e-9)
 
 
 def test_average_is_the_mean_probability_and_best_the_lowest_objective():
     bags, y = concept_bags()
-    all_starts = EMDD(n_starts=5, random_state=0).fit(bags, y)
-    best = EMDD(n_starts=5, combine="best", random_state=0).fit(bags, y)
+    all_starts = EMDD(n_init=5, random_state=0).fit(bags, y)
+    best = EMDD(n_init=5, combine="best", random_state=0).fit(bags, y)
     np.testing.assert_array_equal(best.points_[0][0], all_starts.points_[0][np.argmin(all_starts.objective_[0])])
     log_odds = np.array([[0.0, 2.0, -300.0], [900.0, 900.0, 900.0]])
     p = 1 / (1 + np.exp(-log_odds[0]))
@@ -171,14 +171,14 @@ def test_average_is_the_mean_probability_and_best_the_lowest_objective():
 
 def test_threads_change_nothing():
     bags, y = concept_bags()
-    one, two = (EMDD(n_starts=8, n_jobs=n, random_state=0).fit(bags, y) for n in (1, 2))
+    one, two = (EMDD(n_init=8, n_jobs=n, random_state=0).fit(bags, y) for n in (1, 2))
     np.testing.assert_array_equal(one.points_[0], two.points_[0])
 
 
 def test_duplicated_instances_are_one_start():
     bags, y = concept_bags(20)
     doubled = Bags([np.repeat(bag, 2, axis=0) for bag in bags])
-    model = EMDD(n_starts=None, max_rounds=1, max_iter=1).fit(doubled, y)
+    model = EMDD(n_init=None, max_steps=1).fit(doubled, y)
     assert len(model.points_[0]) == int(bags.sizes[y == 1].sum())
 
 

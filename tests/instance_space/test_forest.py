@@ -64,7 +64,7 @@ def test_finds_the_witness_and_keeps_the_best_round():
 def test_annealing_tells_witnesses_from_the_rest_of_their_bags():
     """Labels of the bag on all instances make every instance of a positive bag look positive; annealing undoes that."""
     bags, y = witness_bags(120)
-    first = MIForest(n_rounds=0, random_state=0).fit(bags, y)
+    first = MIForest(max_iter=0, random_state=0).fit(bags, y)
     annealed = MIForest(random_state=0).fit(bags, y)
     assert annealed.objective_.min() < first.objective_.min()
     np.testing.assert_array_equal(annealed.objective_[0], first.objective_[0])
@@ -95,3 +95,11 @@ def test_equal_weights_are_no_weights(weight):
     plain = MIForest(5, random_state=0).fit(bags, y)
     weighted = MIForest(5, random_state=0).fit(bags, y, sample_weight=np.full(20, weight))
     np.testing.assert_array_equal(plain.trees_[0].threshold, weighted.trees_[0].threshold)
+
+
+def test_classes_without_hidden_labels_end_early():
+    rng = np.random.RandomState(0)
+    bags = Bags([rng.randn(1 if i % 3 == 0 else 4, 3) + i % 3 for i in range(30)])
+    model = MIForest(n_estimators=5, max_iter=4, random_state=0).fit(bags, np.arange(30) % 3)
+    assert model.objective_.shape == (5, 3)
+    assert len(np.unique(model.objective_[:, 0])) < 5 == len(np.unique(model.objective_[:, 1]))

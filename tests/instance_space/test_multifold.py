@@ -35,7 +35,7 @@ def test_one_round_by_hand(problem):
     """The folds in plain NumPy: each chooses by the SVM of the others."""
     parts, y, _ = problem
     bags = Bags(parts)
-    model = MultiFoldSVC(0.5, folds=3, rounds=1, negatives=2, scaling=None, random_state=4).fit(bags, y)
+    model = MultiFoldSVC(0.5, n_folds=3, max_iter=1, n_negatives=2, scaling=None, random_state=4).fit(bags, y)
     rng = np.random.RandomState(4)
 
     def svm(x, positive):
@@ -64,7 +64,7 @@ def test_the_prior_makes_the_first_choice(problem):
     parts, y, where = problem
     prior = np.zeros((60, 8))
     prior[np.arange(30), where] = 1
-    model = MultiFoldSVC(rounds=0, random_state=0).fit(Bags(parts, prior=prior.ravel()), y)
+    model = MultiFoldSVC(max_iter=0, random_state=0).fit(Bags(parts, prior=prior.ravel()), y)
     rows = np.concatenate([[i * 8 + k for i, k in enumerate(where)]])
     scores = model.instance_scores(Bags(parts))
     assert scores[rows].mean() > np.delete(scores, rows).mean() + 1

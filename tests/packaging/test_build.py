@@ -53,7 +53,7 @@ def test_wheel_holds_the_package_and_nothing_else(archives):
         "bagwise/datasets/data/musk1.npz",
         "bagwise/datasets/photos/CREDITS.csv",
         "bagwise/datasets/registry.txt",
-        "bagwise/discovery/weights/edges.onnx",
+        "bagwise/discovery/proposals/weights/edges.onnx",
         "bagwise/report/style.css",
         "bagwise/review/static/index.html",
     ):
@@ -127,7 +127,7 @@ def test_lower_bounds_are_the_versions_that_were_tested():
     """`make lower-bounds` installs these files' versions; torch, whose wheels are too large for that, is left out."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["vision"], *extras["review"], *extras["cluster"]]
+    wanted = [*project["dependencies"], *extras["cli"], *extras["vision"], *extras["review"], *extras["cluster"]]
     bounds = dict(re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups() for line in wanted)
     lines = (ROOT / "tests" / "packaging" / "lower-bounds.txt").read_text().splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))

@@ -13,13 +13,15 @@ import pytest
 from PIL import Image
 from tests.discovery.runs import FILES, make_run, paint_images
 
-from bagwise.discovery.imageset import ImageSet
-from bagwise.discovery.runfolder import RunFolder
-from bagwise.evaluation.kept import keep_evaluation
-from bagwise.evaluation.runs import evaluate_run
+from bagwise._utils.rle import encode_mask
+from bagwise.discovery.evaluation.kept import keep_evaluation
+from bagwise.discovery.evaluation.runs import evaluate_run
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.sources.imageset import ImageSet
 from bagwise.report import write_report
 from bagwise.report.charts import Line, line_chart
 from bagwise.report.pictures import BUDGET, Answer, per_row, rows_of_gallery
+from bagwise.review.log import DecisionLog
 
 VOID = {"meta", "img"}  # the rest of the page closes what it opens
 
@@ -110,6 +112,10 @@ def test_figures_of_the_evaluation_are_shown(evaluated, page):
     assert "wrong" in page.said or "right" in page.said
 
 
+def test_the_computing_time_is_that_of_all_parts(page):
+    assert page.texts[page.texts.index("computing time") - 1] == "6.0 s"
+
+
 def test_settings_timings_hashes_and_problems_are_shown(page):
     for text in ("0.003", "EfficientNet-Lite0", "ab" * 32, "1.25", "cat/broken.jpg", "the file is empty"):
         assert text in page.said
@@ -194,8 +200,8 @@ def test_no_answer_is_shown_twice(count):
     shown = [item.file for chosen in rows.values() for item in chosen]
     assert len(shown) == len(set(shown)) == min(count, 9)
     if count == 40:
-        assert [round(item.confidence, 2) for item in rows["Worst"]] == [0, 0.03, 0.05]
-        assert all(abs(item.confidence - 0.5) < 0.05 for item in rows["Doubtful"])
+        assert [round(item.confidence, 2) for item in rows["Least confident"]] == [0, 0.03, 0.05]
+        assert all(abs(item.confidence - 0.5) < 0.05 for item in rows["In between"])
 
 
 def test_the_budget_is_shared_by_the_classes():
@@ -227,3 +233,66 @@ def test_style_serves_phones_dark_rooms_and_paper():
     assert "prefers-color-scheme: dark" in style
     assert "@media print" in style
     assert "@media (max-width" in style
+
+
+def test_headings_speak_of_confidence_because_the_last_row_may_be_right(page):
+    rows = rows_of_gallery([answer(0.9, right=True)] * 9, 3)
+    assert list(rows) == ["Most confident", "In between", "Least confident"]
+    assert "Most confident" in page.texts
+    assert not {"Best", "Worst"} & set(page.texts)
+
+
+def test_what_a_person_decided_is_counted(tmp_path):
+    run, _ = make_run(tmp_path)
+    assert "Checked by a person" not in Page(write_report(run).read_text(encoding="utf-8")).said
+    log = DecisionLog(run.decisions_path)
+    decided = {"client": "me", "rejected": (), "version": 0}
+    log.decide((FILES[0], "cat"), 1, "accept", boxes=[(1.0, 2.0, 30.0, 40.0)], key="1", **decided)
+    log.decide((FILES[1], "cat"), 2, "reject", boxes=None, key="2", **decided)
+    log.decide((FILES[2], "cat"), 3, "absent", boxes=None, key="3", to="lynx", **decided)
+    log.add((FILES[3], "cat"), 4, known=False, client="me", key="4")
+    log.decide(("gone.jpg", "cat"), 9, "absent", boxes=None, key="5", **decided)
+    log.close()
+    text = write_report(run).read_text(encoding="utf-8")
+    said = "3 of 12 labels checked: 1 accepted, 1 with the object elsewhere, 1 wrong; 2 added."
+    assert said in Page(text).said
+    section = text[text.index('id="review"') :]
+    section = section[: section.index("</section>")]
+    rows = re.findall(r"<tr>(.*?)</tr>", section)[1:]
+    assert [re.findall(r"<td>(.*?)</td>", row) for row in rows] == [
+        ["cat", "1", "1", "1", "3", "1"],
+        ["dog", "0", "0", "0", "5", "0"],
+        ["lynx", "0", "0", "0", "1", "1"],
+    ]
+
+
+def test_masks_are_drawn_over_the_images(tmp_path):
+    run, _ = make_run(tmp_path, steps=())
+    rows = run.boxes.to_pydict()
+    sizes = {row["image_id"]: (row["height"], row["width"]) for row in run.images.to_pylist()}
+    shape = np.zeros(sizes[1], dtype=bool)
+    shape[10:40, 20:90] = True
+    rows["mask"] = [
+        encode_mask(shape) if number == 1 and not rank else "" for number, rank in zip(rows["image_id"], rows["rank"])
+    ]
+    run.rewrite_boxes(rows)
+    page = Page(write_report(RunFolder(run.path)).read_text(encoding="utf-8"))
+    (drawn,) = [attrs for attrs in page.all("img") if attrs.get("class") == "mask"]
+    assert drawn["src"].startswith("data:image/png;base64,")
+    data = base64.b64decode(drawn["src"].split(",")[1])
+    assert len(data) < 3000
+    alpha = np.array(Image.open(io.BytesIO(data)).convert("RGBA"))[..., 3] > 0
+    np.testing.assert_array_equal(alpha, shape)
+    classes = [attrs.get("class", "") for attrs in page.all("svg")]
+    assert [name for name in classes if "swatch" in name] == ["swatch found", "swatch mask"]
+
+
+def test_no_answer_is_certain(tmp_path):
+    run, _ = make_run(tmp_path, steps=())
+    rows = run.boxes.to_pydict() | {"confidence": [0.99996] * len(run.boxes)}
+    run.rewrite_boxes(rows)
+    page = Page(write_report(run).read_text(encoding="utf-8"))
+    head, rest = page.said.split("Confidence of the answers")
+    assert "100%" not in head, "neither in the cards nor in the table"
+    assert ">99%" in head
+    assert "100%" not in rest.split("Galleries")[1]

@@ -1,11 +1,13 @@
 """The report as a browser shows it: on a phone, in the dark, on paper, without a network."""
 
+import numpy as np
 import pytest
 from tests.discovery.runs import FILES, make_run
 
-from bagwise.discovery.imageset import ImageSet
-from bagwise.evaluation.kept import keep_evaluation
-from bagwise.evaluation.runs import evaluate_run
+from bagwise._utils.rle import encode_mask
+from bagwise.discovery.evaluation.kept import keep_evaluation
+from bagwise.discovery.evaluation.runs import evaluate_run
+from bagwise.discovery.sources.imageset import ImageSet
 from bagwise.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -15,6 +17,11 @@ pytestmark = pytest.mark.browser
 def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     run, truth = make_run(folder)
+    rows, sizes = run.boxes.to_pydict(), run.images.to_pylist()
+    rows["mask"] = [
+        encode_mask(np.ones((sizes[i - 1]["height"], sizes[i - 1]["width"]), bool)) for i in rows["image_id"]
+    ]
+    run.rewrite_boxes(rows)
     images = ImageSet(folder / "images", list(FILES), [()] * len(FILES), truth)
     keep_evaluation(run, evaluate_run(run, images), truth)
     return write_report(run).as_uri()
@@ -61,6 +68,19 @@ def test_pictures_are_there_and_boxes_lie_over_them(open_page):
     assert max(off) < 1.5
 
 
+def test_masks_lie_over_their_images(open_page):
+    page = open_page(viewport={"width": 390, "height": 844})
+    page.wait_for_function("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    off = page.evaluate(
+        """[...document.querySelectorAll('img.mask')].map(mask => {
+            const [over, image] = [mask, mask.previousElementSibling].map(each => each.getBoundingClientRect());
+            return Math.max(...['left', 'top', 'right', 'bottom'].map(side => Math.abs(image[side] - over[side])));
+        })"""
+    )
+    assert len(off) == 10, "one for each answer"
+    assert max(off) < 1.5
+
+
 def luminance(page, selector, property):
     colour = page.evaluate(f"getComputedStyle(document.querySelector('{selector}')).{property}")
     red, green, blue = (int(value) for value in colour[4:-1].split(",")[:3])
@@ -76,3 +96,28 @@ def test_dark_rooms_and_paper(open_page):
     assert luminance(page, "body", "color") < 30
     light = open_page(color_scheme="light")
     assert luminance(light, "body", "backgroundColor") > 240
+
+
+def test_names_made_of_markup_and_hidden_marks_are_text(browser, tmp_path):
+    """Labels and file names that would run, fetch or turn the page round show as what they are."""
+    from tests.review.support import paint_all, write_run
+
+    title = "document.title='owned'"
+    labels = [f"<img src=x onerror={title}>", "\u202egpj.exe\x1b[31m", f'"><script>{title}<_script>']
+    run = write_run(tmp_path / "run", [(160, 120)] * 6, labels=[(label,) for label in labels * 2])
+    paint_all(run)
+    page = browser.new_page()
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    address = write_report(run).as_uri()
+    page.goto(address)
+    text = page.inner_text("body")
+    assert "<img src=x onerror=" in text
+    assert "⟨U+202E⟩gpj.exe⟨U+001B⟩[31m" in text
+    assert not set(page.content()) & {"\u202e", "\x1b"}
+    assert "owned" not in page.title()
+    assert page.locator("img[onerror], script").count() == 0
+    assert [url for url in asked if not url.startswith("data:")] == [address]
+    assert said == []
+    page.close()

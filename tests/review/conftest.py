@@ -10,7 +10,7 @@ pytest.importorskip("starlette", reason="the review page needs bagwise[review]")
 
 from tests.review.support import ServerInProcess, ServerInThread, paint_all, write_run
 
-from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.run.folder import RunFolder
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 
 import bagwise
-from bagwise.discovery.imageset import ImageSet
-from bagwise.discovery.learning import Objectness, Recipe, learn_class
-from bagwise.discovery.localize import files_with, localize
-from bagwise.discovery.runfolder import BOXES, RunFolder
-from bagwise.discovery.settings import Settings
-from bagwise.discovery.store import FeatureStore
+from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.learning.learn import learn_class
+from bagwise.discovery.learning.localize import files_with, localize
+from bagwise.discovery.learning.models import Objectness, Recipe
+from bagwise.discovery.run.folder import BOXES, RunFolder
+from bagwise.discovery.run.settings import Settings
+from bagwise.discovery.sources.imageset import ImageSet
 
 WIDTH, HEIGHT = 320, 240
 
@@ -61,6 +62,7 @@ def write_learnable_run(
         "learnt": {
             "prior_mean": prior.mean,
             "calibration": {model.label: list(astuple(model.calibration)) for model in models},
+            "trust": {model.label: model.trust for model in models},
         },
     }
     table = {
@@ -71,7 +73,7 @@ def write_learnable_run(
         "labels": [list(names) for names in labels],
     }
     run = RunFolder.create(
-        folder, manifest, table, {name: [row[i] for row in rows] for i, name in enumerate(BOXES.names)}
+        folder, manifest, table, {name: [row[i] for row in rows] for i, name in enumerate(BOXES.names[:-1])}
     )
     for model in models:
         run.model_path(model.label).parent.mkdir(exist_ok=True)

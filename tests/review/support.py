@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from bagwise.discovery.runfolder import RunFolder
+from bagwise.discovery.run.folder import RunFolder
 from bagwise.review.server import ReviewServer
 
 Image = pytest.importorskip("PIL.Image", reason="the review page needs bagwise[vision]")
@@ -143,8 +143,8 @@ class ServerInProcess(Client):
         self.start()
 
     def start(self) -> None:
-        code = "import typer; from bagwise.cli.review import register; app = typer.Typer(); register(app); app()"
-        command = [sys.executable, "-c", code, str(self.run.path), "--port", str(self._port), "--no-browser"]
+        code = "from bagwise.cli import app; app()"
+        command = [sys.executable, "-c", code, "review", str(self.run.path), "--port", str(self._port), "--no-browser"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         greeting = re.match(r"Review page: (http://127\.0\.0\.1:\d+/\?token=\S+)", self.process.stdout.readline())

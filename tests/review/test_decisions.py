@@ -1,7 +1,12 @@
 """The log of decisions: nothing acknowledged is ever lost, and nobody overwrites what they have not seen."""
 
+import gc
 import json
 import os
+import threading
+import time
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bagwise.review.decisions import Conflict, DecisionLog, ItemState, ReviewError, check_boxes, read_decisions
+from bagwise.review.decisions import Conflict, ItemState, ReviewError, check_boxes, read_decisions
+from bagwise.review.log import DecisionLog
 
 PAIR = ("a b/ü.jpg", "cat")
 BOX = (1.0, 2.0, 30.0, 40.0)
@@ -184,7 +190,6 @@ def test_a_full_disk_leaves_no_half_line(log, monkeypatch):
 
 
 def test_a_second_server_on_the_same_run_is_refused(log):
-    pytest.importorskip("fcntl", reason="locks need a POSIX system")
     with pytest.raises(ReviewError, match="already under review"):
         DecisionLog(log.path)
 
@@ -236,3 +241,107 @@ def test_replaying_the_log_gives_the_state_it_was_written_from(tmp_path_factory,
     again = reopened(log)
     assert again.states() == states
     again.close()
+
+
+def test_decisions_that_arrive_together_are_flushed_together(log, monkeypatch):
+    flush, flushes = os.fsync, []
+
+    def slow(handle: int) -> None:
+        flushes.append(handle)
+        time.sleep(0.02)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    hands = [Hand(log, f"hand {i}") for i in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        done = [pool.submit(hand.decide, "accept", version=0, pair=(hand.name, "cat")) for hand in hands for _ in "1"]
+        assert all(future.result().version == 1 for future in done)
+    assert len(flushes) < 8
+    assert len(log.path.read_bytes().splitlines()) == 16 == log.seq
+
+
+def test_a_flush_that_fails_takes_back_what_nobody_was_told(log, monkeypatch):
+    """Every waiting window hears of it, and what was acknowledged before stays."""
+    Hand(log, "early").decide("accept", version=0)
+    before = log.path.read_bytes()
+    both_written = threading.Barrier(2)
+
+    def fail(handle: int) -> None:
+        both_written.wait(10)
+        raise OSError(5, "Input/output error")
+
+    answers = []
+
+    def decide(name: str) -> None:
+        try:
+            answers.append(Hand(log, name).decide("accept", version=0, pair=(name, "cat")))
+        except OSError as error:
+            answers.append(error)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fail)
+        first = threading.Thread(target=decide, args=("first",))
+        first.start()
+        while len(log.path.read_bytes().splitlines()) < 2:
+            time.sleep(0.001)
+        second = threading.Thread(target=decide, args=("second",))
+        second.start()
+        while len(log.path.read_bytes().splitlines()) < 3:
+            time.sleep(0.001)
+        patched.setattr(os, "fsync", lambda handle: None)  # the replay's own flush
+        both_written.wait(10)
+        first.join(10)
+        second.join(10)
+    assert [type(answer) for answer in answers] == [OSError, OSError], answers
+    assert log.path.read_bytes() == before
+    assert set(log.states()) == {PAIR}
+    assert log.seq == 1
+    assert log.times_taken_back == 1
+    assert Hand(log, "later").decide("accept", version=0, pair=("first", "cat")).version == 1
+    assert log.seq == 2
+
+
+def test_a_line_is_not_counted_before_it_is_on_disk(log, monkeypatch):
+    """A page that was told of line 2 asks for what came after it: after a crash that must not be another line 2."""
+    seen = []
+    flush = os.fsync
+
+    def look(handle: int) -> None:
+        seen.append(log.seq)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", look)
+    hand = Hand(log)
+    hand.decide("accept", version=0)
+    hand.decide("reject", None, version=1)
+    assert seen == [0, 1]
+
+
+def test_memory_does_not_grow_with_the_number_of_decisions(log, monkeypatch):
+    from bagwise.review import log as module
+
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    monkeypatch.setattr(module, "REMEMBERED_KEYS", 50)
+    monkeypatch.setattr(module, "UNDO_STEPS", 20)
+    monkeypatch.setattr(module, "UNDO_CLIENTS", 3)
+    hands = [Hand(log, f"hand {i}") for i in range(5)]
+
+    def work(rounds: int) -> int:
+        for _ in range(rounds):
+            for hand in hands:
+                pair = (f"{hand.name}.jpg", "cat")
+                hand.decide("edit", version=log.state(pair).version, pair=pair)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    work(40)
+    tracemalloc.start()
+    try:
+        first = work(40)
+        assert work(400) - first < 30_000
+    finally:
+        tracemalloc.stop()
+    assert hands[0].undo() is None, "the window that was quiet longest"
+    for version in range(25):
+        hands[4].decide("edit", version=version, pair=("other.jpg", "cat"))
+    assert [hands[4].undo() is not None for _ in range(21)] == [True] * 20 + [False]

@@ -33,6 +33,8 @@ def test_arrows_only_move_and_a_held_key_decides_once(context, serve, small_run)
     assert shown_item(page) == 0, "the end of the list is the end"
     press(page, "Home")
     assert server.log() == []
+    told = page.inner_text("#file")
+    assert "confidence 8%" in told
     page.keyboard.down("Enter")
     wait_ready(page)
     for _ in range(5):
@@ -40,6 +42,8 @@ def test_arrows_only_move_and_a_held_key_decides_once(context, serve, small_run)
         page.wait_for_timeout(50)
     page.keyboard.up("Enter")
     wait_saved(page, server, 1)
+    press(page, "Home")
+    assert page.inner_text("#file") == told, "accepted as it was: the model's confidence stands"
 
 
 def press_at_once(page, *keys):

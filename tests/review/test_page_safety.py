@@ -19,6 +19,42 @@ def test_names_are_never_read_as_html(context, serve, tmp_path):
     press(page, "Enter", "Enter")
     wait_saved(page, server, 2)
     assert page.title() == "run · bagwise review"
+    press(page, "l")
+    assert page.locator("#label-dialog b, #label-dialog img").count() == 0
+    page.keyboard.type("<i>new</i>")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#stage[aria-busy=false][data-item='2']")
+    assert "<i>new</i>" in page.inner_text("#question")
+    assert page.locator("i").count() == 0
+
+
+HOSTILE = [
+    "\u202egpj.exe",
+    "a\u2066b\x07c\x1b[31m",
+    "<script>document.title='owned'<_script>",
+    '" onerror="alert(1)',
+    "</title>x",
+]
+ALL_TEXT = "[...document.querySelectorAll('option, .row, #file, #announce')].map((e) => e.textContent + e.title)"
+
+
+def test_marks_that_nobody_sees_are_shown(context, serve, tmp_path):
+    """Right-to-left marks, control characters and markup in labels: on the stage, in the list, in the filters."""
+    labels = [(label.replace("/", "_"),) for label in HOSTILE]
+    run = write_run(tmp_path / "run", [(160, 120)] * len(labels), labels=labels)
+    paint_all(run)
+    page = open_page(context, serve(run))
+    shown = set()
+    for _ in labels:
+        shown.add(page.inner_text("#question strong"))
+        press(page, "ArrowRight")
+    expected = {"⟨U+202E⟩gpj.exe", "a⟨U+2066⟩b⟨U+0007⟩c⟨U+001B⟩[31m", *(label for (label,) in labels[2:])}
+    assert shown == expected
+    texts = page.evaluate(ALL_TEXT)
+    assert len(texts) > 10
+    assert not any(set(text) & {"\u202e", "\u2066", "\x07", "\x1b"} for text in texts)
+    assert page.locator("#app script, .row img[onerror], option script").count() == 0
+    assert page.title() == "run · bagwise review"
 
 
 def test_nothing_comes_from_the_network_and_the_policy_is_kept(context, serve, small_run):
@@ -82,8 +118,12 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, select, [role=
 def test_everything_has_a_name_and_enough_contrast(browser, serve, small_run, scheme):
     context = browser.new_context(color_scheme=scheme)
     page = open_page(context, serve(small_run))
-    press(page, "Enter", "x", "ArrowLeft")
+    press(page, "Enter", "x", "w", "ArrowLeft")
     assert page.evaluate(CONTRAST) == []
+    press(page, "r")
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate("document.activeElement.closest('dialog') !== null"), "focus is inside the dialog"
+    page.keyboard.press("Escape")
     page.keyboard.press("?")
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate(NAMELESS) == []

@@ -9,8 +9,10 @@ import pytest
 from tests.review.learning import share_right, write_learnable_run
 
 from bagwise import Bags
-from bagwise.discovery.imageset import ImageSet
-from bagwise.discovery.localize import localize, rivals_of
+from bagwise._utils.lock import sole_use
+from bagwise.discovery.learning.localize import localize, rivals_of
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.sources.imageset import ImageSet
 from bagwise.review.constraints import NEGATIVES, SAME_BOX, Constraints, constraints_of
 from bagwise.review.decisions import ItemState
 from bagwise.review.refit import NEGATIVE_WEIGHT, POSITIVE_WEIGHT, Learner, refit, training_set
@@ -174,7 +176,7 @@ def test_a_refit_that_fails_says_why_and_can_be_tried_again(small_run):
         until = time.monotonic() + 30
         while session.changes(0)["refit"]["state"] == "running" and time.monotonic() < until:
             time.sleep(0.02)
-        assert "does not say how it was learnt" in session.changes(0)["refit"]["error"]
+        assert "does not say how it was learned" in session.changes(0)["refit"]["error"]
     session.close()
 
 
@@ -204,3 +206,35 @@ def test_other_classes_of_an_image_count_as_they_did_in_the_run(tmp_path):
         assert answers == list(localize(learner.store, learner.models["cat"], files, rivals=rivals))
         scores[rivalry] = [answer.score for answer in answers]
     assert scores[True] != scores[False]
+
+
+def test_a_refit_waits_for_nobody_and_disturbs_nobody(tmp_path):
+    """It takes the lock that discovery takes, and leaves alone what another part of the review is writing."""
+    run = write_learnable_run(tmp_path / "run", images=6)
+    before = {path: path.read_bytes() for path in run.path.rglob("*.*") if path.is_file()}
+    decisions = {(run.images["file"][0].as_py(), "cat"): accepted(OBJECT)}
+    with sole_use(run.path), pytest.raises(ValueError, match=r"in use by another bagwise \(process \d+\)"):
+        refit(run, decisions)
+    assert {path: path.read_bytes() for path in before} == before
+    (run.path / "exports" / ".writing-abc").mkdir(parents=True)
+    refit(run, decisions)
+    assert (run.path / "exports" / ".writing-abc").exists()
+
+
+def test_a_run_that_was_made_again_is_not_overwritten(tmp_path):
+    run = write_learnable_run(tmp_path / "run", images=6)
+    manifest = run.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(run.manifest["created"], "2030-01-01T00:00:00+00:00"))
+    boxes = (run.path / "boxes.parquet").read_bytes()
+    with pytest.raises(ValueError, match="made again since this review began"):
+        refit(run, {(run.images["file"][0].as_py(), "cat"): accepted(OBJECT)})
+    assert (run.path / "boxes.parquet").read_bytes() == boxes
+
+
+def test_masks_of_new_answers_go_into_the_run(tmp_path):
+    learner = Learner(write_learnable_run(tmp_path / "run", steps=500))
+    answers = [replace(answer, mask="22") for answer in learner.answers("cat")]
+    table = learner.table(answers)
+    assert set(table["mask"].to_pylist()) == {"22"}
+    learner.run.rewrite_boxes(table)
+    assert RunFolder(learner.run.path).boxes.equals(table)

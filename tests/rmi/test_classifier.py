@@ -1,7 +1,11 @@
 """RMISVC beyond the common contract: solvers, streaming, weights, the prior, the kernel map, hard data."""
 
+import warnings
+
 import numpy as np
 import pytest
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from tests.problems import concept_problem
 
@@ -17,9 +21,9 @@ from bagwise.datasets import (
 
 def test_one_pass_over_all_classes_equals_one_fit_per_class():
     bags, y = concept_problem(60, n_classes=3)
-    together = RMISVC(random_state=0).fit(bags, y)
+    together = RMISVC(0.01, random_state=0).fit(bags, y)
     for k in range(3):
-        alone = RMISVC(random_state=0).fit(bags, y == k)
+        alone = RMISVC(0.01, random_state=0).fit(bags, y == k)
         np.testing.assert_allclose(alone.coef_[0], together.coef_[k], rtol=1e-10)
         np.testing.assert_allclose(alone.intercept_[0], together.intercept_[k], rtol=1e-10)
 
@@ -35,12 +39,31 @@ def test_the_literal_paper_is_reachable():
     assert np.linalg.norm(paper.coef_) <= 1 / np.sqrt(0.05) + 1e-9
 
 
-def test_probability_is_the_noisy_or():
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"pooling": "normalized"}, {"calibrate": False}, {"lam": 0.01}, {"lam": 0.01, "calibrate": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_noisy_or_of_the_instances_is_the_bags_probability(options, n_classes):
+    bags, y = concept_problem(60, n_classes=n_classes)
+    model = RMISVC(random_state=0, **options).fit(bags, y)
+    p = model.instance_proba(bags).reshape(bags.n_instances, -1)
+    pooled = np.array([1 - np.prod(1 - part, axis=0) for part in bags.split(p)])
+    expected = expit(model.decision_function(bags)).reshape(len(bags), -1)
+    np.testing.assert_allclose(pooled, expected, atol=1e-12)
+    if n_classes == 2:
+        np.testing.assert_allclose(model.predict_proba(bags)[:, 1], pooled[:, 0], atol=1e-12)
+        np.testing.assert_array_equal(model.predict(bags), pooled[:, 0] > 0.5)
+    for part, score in zip(bags.split(p[:, 0]), bags.split(model.instance_scores(bags).reshape(len(p), -1)[:, 0])):
+        np.testing.assert_array_equal(np.argsort(part), np.argsort(score))
+
+
+def test_uncalibrated_probabilities_are_the_objectives_own():
     bags, y = concept_problem()
-    model = RMISVC(random_state=0).fit(bags, y)
-    p = model.instance_proba(bags)
-    expected = [1 - np.prod(1 - part) for part in bags.split(p)]
-    np.testing.assert_allclose(model.predict_proba(bags)[:, 1], expected, atol=1e-12)
+    model = RMISVC(0.01, random_state=0).fit(bags, y)
+    assert model.calibration_ is None
+    np.testing.assert_allclose(model.instance_proba(bags), expit(model.instance_scores(bags)))
 
 
 @pytest.mark.parametrize("solver", ["sgd", "lbfgs"])
@@ -56,8 +79,17 @@ def test_lbfgs_alone():
     model = RMISVC(0.01, solver="lbfgs", epochs=0, random_state=0).fit(bags, y)
     assert model.score(bags, y) > 0.9
     assert model.n_steps_ == 0
-    problem = model._problem(model.scaler_.transform(bags), (y == 1)[:, None], np.ones(len(y)))
+    problem = model._problem(bags, (y == 1)[:, None], np.ones((len(y), 1)))
     assert problem.objective(model.coef_, model.intercept_) < problem.objective(model.coef_ * 0, model.intercept_ * 0)
+
+
+def test_too_few_iterations_of_lbfgs_are_said():
+    bags, y = concept_problem()
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
+        RMISVC(0.01, solver="lbfgs", epochs=1, max_iter=1, random_state=0).fit(bags, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RMISVC(0.01, solver="lbfgs", max_iter=1000, tol=1e-3, random_state=0).fit(bags, y)
 
 
 def test_partial_fit_learns_a_stream():
@@ -74,21 +106,54 @@ def test_partial_fit_learns_a_stream():
 def test_partial_fit_errors():
     bags, y = concept_problem()
     with pytest.raises(ValueError, match="needs classes="):
-        RMISVC().partial_fit(bags, y)
+        RMISVC(0.01).partial_fit(bags, y)
     with pytest.raises(ValueError, match="fewer than two"):
-        RMISVC().partial_fit(bags, y, classes=[1])
-    model = RMISVC(random_state=0).partial_fit(bags, y, classes=[0, 1])
+        RMISVC(0.01).partial_fit(bags, y, classes=[1])
+    model = RMISVC(0.01, random_state=0).partial_fit(bags, y, classes=[0, 1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.partial_fit(bags, y + 1)
+    with pytest.raises(AttributeError) as refused:
+        RMISVC().partial_fit(bags, y, classes=[0, 1])
+    assert "needs a number as lam" in str(refused.value.__cause__)
+    with pytest.raises(ValueError, match="cannot balance classes"):
+        RMISVC(0.01, class_weight="balanced").partial_fit(bags, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="cannot calibrate"):
+        RMISVC(0.01, calibrate=True).partial_fit(bags, y, classes=[0, 1])
+
+
+def test_weights_of_a_stream_are_not_divided_by_their_mean():
+    bags, y = concept_problem()
+    models = [
+        RMISVC(0.01, random_state=0).partial_fit(bags, y, classes=[0, 1], sample_weight=np.full(len(y), weight))
+        for weight in (1.0, 100.0)
+    ]
+    assert not np.allclose(models[0].coef_, models[1].coef_)
+
+
+def test_a_stream_is_averaged_over_all_calls():
+    """Bag by bag, the answer is the mean of the iterates, the t-th with the weight t - 1/2."""
+    bags, y = concept_problem(30)
+    averaged = RMISVC(0.01, scaling=None, random_state=0)
+    plain = RMISVC(0.01, scaling=None, average=False, random_state=0)
+    iterates = []
+    for i in range(30):
+        averaged.partial_fit(bags[i : i + 1], y[i : i + 1], classes=[0, 1])
+        plain.partial_fit(bags[i : i + 1], y[i : i + 1], classes=[0, 1])
+        iterates.append(plain.coef_[0])
+    np.testing.assert_allclose(averaged.coef_[0], np.average(iterates, axis=0, weights=np.arange(30) + 0.5))
+    assert averaged.n_iter_ == averaged.n_steps_ == 30
 
 
 def test_warm_start_goes_on():
     bags, y = concept_problem()
-    model = RMISVC(epochs=5, warm_start=True, random_state=0).fit(bags, y)
+    model = RMISVC(0.01, epochs=5, warm_start=True, random_state=0).fit(bags, y)
     model.fit(bags, y)
     assert model.n_steps_ == 10 * len(bags)
     with pytest.raises(ValueError, match="warm_start needs the classes"):
         model.fit(bags, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match=r"classes of the last fit, \[0, 1\], but y holds \[4, 5\]"):
+        model.fit(bags, y + 4)
+    assert model.classes_.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("weight", ["balanced", {0: 1.0, 1: 20.0}])

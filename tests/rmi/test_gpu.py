@@ -10,10 +10,11 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
 pytest.importorskip("triton", reason="triton, which runs the kernels for cards, is not installed")
 
-from tests.rmi.test_solvers import make_problem  # noqa: E402
+from tests.rmi.test_sgd import make_problem  # noqa: E402
 
 from bagwise import RMISVC, Bags  # noqa: E402
-from bagwise.rmi.solvers import Iterate, sgd  # noqa: E402
+from bagwise.rmi.problem import Iterate  # noqa: E402
+from bagwise.rmi.sgd import sgd  # noqa: E402
 from bagwise.rmi.torch_solver import CardData, CudaStepper  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

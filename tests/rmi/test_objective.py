@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 
-from bagwise.rmi.objective import Loss, bag_log_odds, instance_coefficients, value_and_gradient
+from bagwise.pooling import noisy_or_log_odds
+from bagwise.rmi.objective import Loss, instance_coefficients, value_and_gradient
 
 LOSS = Loss(lam=0.1, beta=2.0, margin=0.7)
 
@@ -72,7 +73,7 @@ def test_gradient_by_finite_differences(small, intercept):
 
 def test_log_odds_is_the_noisy_or():
     z = np.array([0.3, -1.0, 2.0, -0.5])
-    odds = bag_log_odds(z, np.array([0, 1, 4]))
+    odds = noisy_or_log_odds(z, np.array([0, 1, 4]))
     p = 1 - np.prod(1 - expit(z[1:]))
     np.testing.assert_allclose(odds, [z[0], np.log(p / (1 - p))])
 
@@ -82,7 +83,7 @@ def test_log_odds_is_the_noisy_or():
 def test_extreme_scores_stay_finite_and_right(z, size):
     """A bag of equal scores: its log-odds are z + log(size) far below zero, and size * z far above."""
     scores = np.full(size, z)
-    odds = bag_log_odds(scores, np.array([0, size]))[0]
+    odds = noisy_or_log_odds(scores, np.array([0, size]))[0]
     assert odds == pytest.approx(z + np.log(size) if z < 0 else size * z, rel=1e-6)
     for target in (True, False):
         loss, c = instance_coefficients(scores, np.array([0, size]), np.array([target]), LOSS)

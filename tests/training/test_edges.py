@@ -96,7 +96,7 @@ def test_reading_bsds(load, data):
     kept, back = load("data").held_out(examples)
     assert (len(kept), len(back)) == (250, 50)
     assert not {e.name for e in kept} & {e.name for e in back}
-    with pytest.raises(ValueError, match="no photographs of nowhere"):
+    with pytest.raises(ValueError, match="no images of nowhere"):
         load("data").load_split(data / "bsds500", "nowhere")
 
 
@@ -116,7 +116,7 @@ def test_shipped_network_beats_gradients_on_bsds(load, data):
 def test_exported_graph_equals_the_trained_network(load, tmp_path):
     torch = pytest.importorskip("torch", reason="PyTorch is needed to train the edge network")
     pytest.importorskip("onnx")
-    from bagwise.discovery.edges import NetworkEdges
+    from bagwise.discovery.proposals.edges import NetworkEdges
 
     network, export = load("network"), load("export")
     torch.manual_seed(0)

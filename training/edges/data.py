@@ -1,4 +1,4 @@
-"""BSDS500 as laid out by BAGWISE_DATA/bsds500: photographs, and one boundary map per annotator.
+"""BSDS500 as laid out by BAGWISE_DATA/bsds500: images, and one boundary map per annotator.
 
 ``images/{train,val,test}/ID.jpg``; ``boundaries/{train,val,test}/ID.npz`` with ``bits`` (packed along the last axis)
 and ``shape`` (annotators, height, width).
@@ -14,7 +14,7 @@ from scipy.ndimage import distance_transform_edt
 
 @dataclass(frozen=True)
 class Example:
-    """One photograph: ``image`` uint8 (h, w, 3) RGB and ``boundaries`` bool (annotators, h, w)."""
+    """One image: ``image`` uint8 (h, w, 3) RGB and ``boundaries`` bool (annotators, h, w)."""
 
     name: str
     image: np.ndarray
@@ -31,7 +31,7 @@ def load_split(root: str | Path, *splits: str) -> list[Example]:
             with Image.open(path) as image:
                 examples.append(Example(path.stem, np.asarray(image.convert("RGB")), boundaries))
     if not examples:
-        raise ValueError(f"no photographs of {' or '.join(splits)} under {Path(root) / 'images'}: is this BSDS500?")
+        raise ValueError(f"no images of {' or '.join(splits)} under {Path(root) / 'images'}: is this BSDS500?")
     return examples
 
 

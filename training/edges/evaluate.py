@@ -17,7 +17,7 @@ import numpy as np
 from data import Example, held_out, load_split
 from matching import match
 
-from bagwise.discovery.edges import EdgeDetector, NetworkEdges, edge_detector, edge_normals, thin_edges
+from bagwise.discovery.proposals.edges import EdgeDetector, NetworkEdges, edge_detector, edge_normals, thin_edges
 
 TOLERANCE = 0.0075
 THRESHOLDS = np.linspace(0.02, 0.98, 33)
@@ -60,7 +60,7 @@ def best_f(counts: np.ndarray) -> tuple[float, float]:
 
 
 def summarise(counts: np.ndarray) -> dict[str, float]:
-    """ODS (one threshold for all), OIS (the best for each photograph) and average precision of (n, thresholds, 4)."""
+    """ODS (one threshold for all), OIS (the best for each image) and average precision of (n, thresholds, 4)."""
     ods, threshold = best_f(counts.sum(0))
     precision, recall = precision_recall(counts)
     own = f_measure(precision, recall).argmax(1)
@@ -92,7 +92,7 @@ def _detector(kind: str) -> EdgeDetector:
 
 
 def score_detector(example: Example, kind: str) -> np.ndarray:
-    """Counts of a detector, named as for `edge_detector` or by an ONNX file, on one photograph."""
+    """Counts of a detector, named as for `edge_detector` or by an ONNX file, on one image."""
     return score_map(_detector(kind)(example.image), example)
 
 

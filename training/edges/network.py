@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from bagwise.discovery.effnet_graph import BLOCKS
+from bagwise.discovery.features.effnet_graph import BLOCKS
 
 
 @dataclass(frozen=True)

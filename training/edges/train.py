@@ -2,7 +2,7 @@
 
     python train.py --data BSDS500 --imagenet LITE0.pth --out OUT --variant '{"name": "a"}' --seconds 240 [--all]
 
-Without ``--all`` every sixth photograph of train + val is kept back, for evaluate.py to compare variants on.
+Without ``--all`` every sixth image of train + val is kept back, for evaluate.py to compare variants on.
 The learning rate follows the clock, so a run always ends its schedule within ``--seconds``.
 """
 
@@ -39,7 +39,7 @@ class Variant:
 
 
 class Pool:
-    """All photographs on the device, from which randomly warped crops are drawn."""
+    """All images on the device, from which randomly warped crops are drawn."""
 
     def __init__(self, examples: list[Example], sigma: float, device: torch.device):
         images, targets, turned = [], [], []
@@ -55,7 +55,7 @@ class Pool:
         self.turned = torch.tensor(turned, device=device)
 
     def draw(self, count: int, crop: int, zoom: tuple[float, float]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Photographs in [0, 255] (count, 3, crop, crop) and targets in [0, 1] (count, 1, crop, crop)."""
+        """Images in [0, 255] (count, 3, crop, crop) and targets in [0, 1] (count, 1, crop, crop)."""
         device = self.images.device
         uniform = lambda low, high: torch.rand(count, device=device) * (high - low) + low  # noqa: E731
         chosen = torch.randint(len(self.images), (count,), device=device)

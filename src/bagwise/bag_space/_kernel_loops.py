@@ -10,7 +10,7 @@ power, put straight into the exponent bits, and a polynomial for the rest, in lo
 
 import numpy as np
 
-from bagwise.compiled import fused_loop, loop
+from bagwise._utils.compiled import fused_loop, loop
 
 LOG2_E = 1.4426950408889634
 # Adding this number leaves the rounded value in the lowest bits of the mantissa.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
+from bagwise._utils.matrices import in_form_of
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bag_space.graph_edges import EdgeMap, bag_neighbours, edge_sums
 from bagwise.bag_space.kernels import self_kernel, set_kernel
-from bagwise.bag_space.svm import GAUSSIAN_CONSTRAINTS, BagKernelSVC, SetKernelSVC, gaussian_width, in_form_of
+from bagwise.bag_space.svm import GAUSSIAN_CONSTRAINTS, BagKernelSVC, SetKernelSVC, gaussian_width
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 
@@ -25,10 +27,10 @@ class MiGraphSVC(SetKernelSVC):
     ----------
     C : float
         Penalty of the support vector machine.
-    gamma : float or "scale"
-        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "scale" takes ``gamma_factor`` over the mean squared distance
-        between instances.
-    gamma_factor : float
+    gamma : float, "scale" or "distance", default "distance"
+        Width of the Gaussian kernel exp(-γ ‖x - y‖²); see `MIKernelSVC`.
+    gamma_factor : float, default 2
+        What "scale" and "distance" are multiplied by.
     normalization : {"average", "feature"}
         Divide the sum by the sums of the weights of both bags, as published, or by the norms of both bags in feature
         space, so that each bag has kernel 1 with itself.
@@ -37,8 +39,13 @@ class MiGraphSVC(SetKernelSVC):
         the authors' is 1. With 0 all instances count alike, as in MI-Kernel.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
-    class_weight : dict, "balanced" or None
-        Factors of C by the label of a bag.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
+        on parts of the same kernel matrix.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -57,8 +64,8 @@ class MiGraphSVC(SetKernelSVC):
     >>> from bagwise import MiGraphSVC
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
-    >>> MiGraphSVC().fit(bags, y).predict(bags[:3])
-    array([1, 1, 1])
+    >>> MiGraphSVC().fit(bags, y).predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
@@ -69,13 +76,15 @@ class MiGraphSVC(SetKernelSVC):
     def __init__(
         self,
         C: float = 10.0,
-        gamma: float | str = "scale",
+        gamma: float | str = "distance",
         *,
         gamma_factor: float = 2.0,
         normalization: str = "average",
         threshold: float = 0.5,
         scaling: str | None = "auto",
+        calibrate: bool = True,
         class_weight: dict | str | None = None,
+        positive: Any = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
@@ -83,7 +92,9 @@ class MiGraphSVC(SetKernelSVC):
         self.normalization = normalization
         self.threshold = threshold
         self.scaling = scaling
+        self.calibrate = calibrate
         self.class_weight = class_weight
+        self.positive = positive
 
     def _instance_weights(self, bags: Bags) -> FloatArray:
         weight = np.ones(bags.n_instances)
@@ -105,10 +116,10 @@ class MIGraphSVC(BagKernelSVC):
     ----------
     C : float
         Penalty of the support vector machine.
-    gamma : float or "scale"
-        Width of the Gaussian kernel of the nodes. "scale" takes ``gamma_factor`` over the mean squared distance
-        between instances.
-    gamma_factor : float
+    gamma : float, "scale" or "distance", default "distance"
+        Width of the Gaussian kernel of the nodes; see `MIKernelSVC`.
+    gamma_factor : float, default 2
+        What "scale" and "distance" are multiplied by.
     edge_gamma : float
         Width of the Gaussian kernel of the edges, at most 10; all four numbers that describe an edge are between 0
         and 1.
@@ -117,8 +128,13 @@ class MIGraphSVC(BagKernelSVC):
         the authors' is 1.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
-    class_weight : dict, "balanced" or None
-        Factors of C by the label of a bag.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
+        on parts of the same kernel matrix.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -137,8 +153,8 @@ class MIGraphSVC(BagKernelSVC):
     >>> from bagwise import MIGraphSVC
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
-    >>> MIGraphSVC().fit(bags, y).predict(bags[:3])
-    array([1, 1, 1])
+    >>> MIGraphSVC().fit(bags, y).predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     _parameter_constraints = {  # noqa: RUF012
@@ -151,13 +167,15 @@ class MIGraphSVC(BagKernelSVC):
     def __init__(
         self,
         C: float = 10.0,
-        gamma: float | str = "scale",
+        gamma: float | str = "distance",
         *,
         gamma_factor: float = 2.0,
         edge_gamma: float = 1.0,
         threshold: float = 0.5,
         scaling: str | None = "auto",
+        calibrate: bool = True,
         class_weight: dict | str | None = None,
+        positive: Any = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
@@ -165,13 +183,15 @@ class MIGraphSVC(BagKernelSVC):
         self.edge_gamma = edge_gamma
         self.threshold = threshold
         self.scaling = scaling
+        self.calibrate = calibrate
         self.class_weight = class_weight
+        self.positive = positive
 
     def _edges(self, bags: Bags) -> FloatArray:
         return edge_sums(bags, self.threshold, EdgeMap.of_width(self.edge_gamma))
 
-    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
-        self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags)
+    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
+        self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags, weight)
         edges = self._edges(bags)
         kernel = set_kernel(bags, gamma=self.gamma_) + edges @ edges.T
         norm = np.sqrt(np.diag(kernel))

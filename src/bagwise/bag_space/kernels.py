@@ -92,19 +92,6 @@ def self_kernel(bags: Bags, *, gamma: float, weight: FloatArray | None = None) -
     return np.concatenate(own)
 
 
-def mean_squared_distance(bags: Bags) -> float:
-    """The mean squared distance of two instances drawn at random."""
-    x = bags.instances
-    n = x.shape[0]
-    if sparse.issparse(x):
-        mean = np.asarray(x.mean(axis=0), dtype=np.float64).ravel()
-        spread = float(x.multiply(x).sum()) / n - float(mean @ mean)
-    else:
-        centred = x - x.mean(axis=0, dtype=np.float64)
-        spread = float(np.einsum("ij,ij->", centred, centred)) / n
-    return 2 * max(spread, 0.0)
-
-
 class _Rows:
     """What the blocks need of one side: centred rows, half squared norms, weights, bags."""
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from bagwise.bag_space.nearest import hausdorff
-from bagwise.bag_space.svm import in_form_of
+from bagwise._utils.matrices import in_form_of
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, FloatArray
+from bagwise.base import FloatArray
+from bagwise.calibrated import CALIBRATE, CalibratedClassifier
+from bagwise.calibration import out_of_fold
+from bagwise.distances import hausdorff
 from bagwise.preprocessing import SCALINGS, InstanceScaler
 
 EQUAL = 1e-6
 
 
-class CitationKNN(BagClassifier):
+class CitationKNN(CalibratedClassifier):
     """Nearest neighbours between bags, references and citers.
 
     A bag is compared with the training bags by a distance between sets. Its references are the training bags nearest
@@ -36,6 +39,13 @@ class CitationKNN(BagClassifier):
         (modified Hausdorff), or the distance of the two nearest instances (minimal Hausdorff, the paper's).
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: the distances
+        between training bags are known already, so it costs nothing.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -54,11 +64,14 @@ class CitationKNN(BagClassifier):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = CitationKNN().fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
+    has_own_probabilities = True  # the share of the votes
+
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
+        **CALIBRATE,
         "n_references": [Interval(Integral, 1, None, closed="left")],
         "n_citers": [Interval(Integral, 0, None, closed="left")],
         "metric": [StrOptions({"minimal", "modified"})],
@@ -72,28 +85,53 @@ class CitationKNN(BagClassifier):
         *,
         metric: str = "modified",
         scaling: str | None = "auto",
+        calibrate: bool = True,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
     ) -> None:
         self.n_references = n_references
         self.n_citers = n_citers
         self.metric = metric
         self.scaling = scaling
+        self.calibrate = calibrate
+        self.class_weight = class_weight
+        self.positive = positive
 
-    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        self._validate_params()
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+    def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags, sample_weight=weight)
         bags = self.scaler_.transform(bags)
         self.instances_, self.offsets_ = bags.instances, bags.offsets
         self.targets_, self.weight_ = targets, weight
         self.distances_ = hausdorff(bags, bags, kind=self.metric)
 
-    def _bag_scores(self, bags: Bags) -> FloatArray:
-        """(n_bags, n_problems) share of the votes that are positive minus the share that are not."""
+    def _raw_scores(self, bags: Bags) -> FloatArray:
         bags = self.scaler_.transform(bags)
         bags = bags.with_instances(in_form_of(self.instances_, bags.instances))
         training = Bags.from_arrays(self.instances_, self.offsets_, check_finite=False)
         distance = hausdorff(training, bags, kind=self.metric)  # (n_training, n_bags)
+        return self._vote(distance)
+
+    def _vote(self, distance: FloatArray) -> FloatArray:
+        """(n_bags, n_problems) share of the votes that are positive minus the share that are not."""
         votes = self._references(distance) + self._citers(distance)
         return (votes.T @ np.where(self.targets_, 1.0, -1.0)) / votes.sum(axis=0)[:, None]
+
+    def _unseen_scores(
+        self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray, fold: NDArray[np.int64]
+    ) -> FloatArray:
+        def scores_of_fold(train: NDArray[np.int64], test: NDArray[np.int64]) -> FloatArray:
+            model = self._fold_model()
+            model.targets_, model.weight_ = targets[train], weight[train]
+            model.distances_ = self.distances_[np.ix_(train, train)]
+            return model._vote(self.distances_[np.ix_(train, test)])
+
+        return out_of_fold(scores_of_fold, fold)
+
+    def _bag_probabilities(self, bags: Bags) -> FloatArray:
+        """Without calibration, the share of the votes."""
+        if self.calibration_ is None:
+            return (1 + self._raw_scores(bags)) / 2
+        return super()._bag_probabilities(bags)
 
     def _equal(self) -> float:
         """Distances that differ by less than this are taken for equal: rounding alone may make such a difference."""
@@ -113,7 +151,7 @@ class CitationKNN(BagClassifier):
 
     def _citers(self, distance: FloatArray) -> FloatArray:
         """(n_training, n_bags) votes of the training bags that count the new one among their nearest."""
-        from bagwise.bag_space._nearest_loops import weight_before
+        from bagwise._utils.nearest_loops import weight_before
 
         nearer, equal = weight_before(self.distances_, self.weight_, distance, self._equal())
         return self.weight_[:, None] * np.clip((self.n_citers - nearer) / (equal + 1), 0, 1)

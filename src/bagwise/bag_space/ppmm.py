@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from bagwise._utils.mixture import ROWS_PER_BLOCK, Mixture
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bag_space.svm import BagKernelSVC
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
-from bagwise.embedded_space.mixture import ROWS_PER_BLOCK, Mixture
+from bagwise.preprocessing import row_weights
 
 # The powers that "alignment" chooses from: from hardly more than presence to the dominant component alone.
 POWERS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
@@ -37,8 +39,13 @@ class PPMMKernelSVC(BagKernelSVC):
         bags (kernel-target alignment).
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
-    class_weight : dict, "balanced" or None
-        Factors of C by the label of a bag.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
+        on parts of the same kernel matrix.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
     random_state : int, RandomState or None
         Where k-means starts, from which the mixture is fitted.
 
@@ -66,8 +73,8 @@ class PPMMKernelSVC(BagKernelSVC):
     >>> from bagwise import PPMMKernelSVC
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
-    >>> PPMMKernelSVC(random_state=0).fit(bags, y).predict(bags[:3])
-    array([1, 1, 1])
+    >>> PPMMKernelSVC(random_state=0).fit(bags, y).predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     accepts_sparse = False
@@ -86,28 +93,46 @@ class PPMMKernelSVC(BagKernelSVC):
         *,
         p: float | str = "alignment",
         scaling: str | None = "auto",
+        calibrate: bool = True,
         class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.C = C
         self.n_components = n_components
         self.p = p
         self.scaling = scaling
+        self.calibrate = calibrate
         self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
-    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
+    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
         x = bags.instances.astype(np.float64, copy=False)
         # One variance for all: with variances of their own, components in many columns are so sharp that each instance
         # belongs to one of them alone, and a bag's shares say little about bags with other instances.
-        self.mixture_ = Mixture.fit(x, self.n_components, check_random_state(self.random_state), tied=True)
-        posteriors = mean_posteriors(bags, self.mixture_)
-        if self.p == "alignment":
-            self.p_ = max(POWERS, key=lambda p: alignment(codes_of(posteriors, p), targets))
-        else:
-            self.p_ = float(self.p)
-        codes = codes_of(posteriors, self.p_)
+        rng = check_random_state(self.random_state)
+        rows = row_weights(bags, weight)
+        self.mixture_ = Mixture.fit(x, self.n_components, rng, weight=rows, tied=True)
+        self._posteriors = mean_posteriors(bags, self.mixture_)
+        self.p_ = self._power(self._posteriors, targets)
+        codes = codes_of(self._posteriors, self.p_)
         return codes @ codes.T
+
+    def _power(self, posteriors: FloatArray, targets: NDArray[np.bool_]) -> float:
+        if self.p != "alignment":
+            return float(self.p)
+        return max(POWERS, key=lambda p: alignment(codes_of(posteriors, p), targets))
+
+    def _kernel_without(self, train: NDArray[np.int64], targets: NDArray[np.bool_]) -> FloatArray:
+        codes = codes_of(self._posteriors, self._power(self._posteriors[train], targets[train]))
+        return codes @ codes.T
+
+    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
+        try:
+            super()._fit(bags, targets, weight)
+        finally:
+            self.__dict__.pop("_posteriors", None)
 
     def _keep(self, bags: Bags, support: NDArray[np.int64]) -> None:
         self.support_codes_ = codes_of(mean_posteriors(bags[support], self.mixture_), self.p_)

@@ -8,24 +8,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.utils import compute_class_weight
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from bagwise.bag_space.kernels import mean_squared_distance, self_kernel, set_kernel
+from bagwise._utils.matrices import in_form_of
+from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise.bag_space.kernels import self_kernel, set_kernel
 from bagwise.bags import Bags
-from bagwise.base import BagClassifier, FloatArray
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.base import FloatArray
+from bagwise.calibrated import CALIBRATE, CalibratedClassifier
+from bagwise.calibration import out_of_fold
+from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALINGS, InstanceScaler, gaussian_gamma, row_weights
 
 GAUSSIAN_CONSTRAINTS: dict[str, list] = {
-    "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+    "gamma": GAMMA_CONSTRAINT,
     "gamma_factor": [Interval(Real, 0, None, closed="neither")],
 }
 # LIBSVM's own tolerance, 1e-3, leaves the order of the bags visible in the third digit of the scores.
-TOLERANCE = 1e-4
+TOLERANCE = 1e-9
 
 
-class BagKernelSVC(BagClassifier):
+class BagKernelSVC(CalibratedClassifier):
     """Base of the classifiers that train a support vector machine on a kernel matrix between bags.
 
     A method says how to make the matrix of the training bags, what to keep of the bags that became support vectors,
@@ -33,6 +34,7 @@ class BagKernelSVC(BagClassifier):
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
+        **CALIBRATE,
         "C": [Interval(Real, 0, None, closed="neither")],
         "scaling": [StrOptions({s for s in SCALINGS if s}), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -43,7 +45,7 @@ class BagKernelSVC(BagClassifier):
     class_weight: dict | str | None
 
     @abstractmethod
-    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
+    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
         """(n_bags, n_bags) kernel of the scaled training bags."""
 
     @abstractmethod
@@ -55,33 +57,50 @@ class BagKernelSVC(BagClassifier):
         """(n_bags, n_support) kernel between scaled bags and the support bags."""
 
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        from sklearn.svm import SVC  # here, because it is slow to import
+        try:
+            super()._fit(bags, targets, weight)
+        finally:
+            self.__dict__.pop("_matrix", None)  # large, and of no use after fit
 
-        self._validate_params()
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+    def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags, sample_weight=weight)
         bags = self.scaler_.transform(bags)
-        kernel = self._training_kernel(bags, targets)
-        balance = "balanced" if self.class_weight == "balanced" else None
-        if isinstance(self.class_weight, dict):
-            weight = weight * self._weight_by_label(targets)
-        n_problems = targets.shape[1]
-        dual = np.zeros((n_problems, len(bags)))
-        self.intercept_ = np.zeros(n_problems)
-        for k in range(n_problems):
-            machine = SVC(C=self.C, kernel="precomputed", class_weight=balance, tol=TOLERANCE)
-            machine.fit(kernel, targets[:, k], sample_weight=weight)
-            dual[k, machine.support_] = machine.dual_coef_[0]
-            self.intercept_[k] = machine.intercept_[0]
+        self._matrix = self._training_kernel(bags, targets, weight)
+        dual, self.intercept_ = self._machines(self._matrix, targets, weight)
         self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
         self.dual_coef_ = dual[:, self.support_]
         self._keep(bags, self.support_)
 
-    def _weight_by_label(self, targets: NDArray[np.bool_]) -> FloatArray:
-        codes = targets.argmax(axis=1) if targets.shape[1] > 1 else targets[:, 0].astype(int)
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-        return by_class[codes]
+    def _machines(
+        self, kernel: FloatArray, targets: NDArray[np.bool_], weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n_problems, n_bags) dual coefficients and (n_problems,) intercepts."""
+        from sklearn.svm import SVC  # here, because it is slow to import
 
-    def _bag_scores(self, bags: Bags) -> FloatArray:
+        dual, intercept = np.zeros(targets.T.shape), np.zeros(targets.shape[1])
+        for k, target in enumerate(targets.T):
+            machine = SVC(C=self.C, kernel="precomputed", tol=TOLERANCE).fit(kernel, target, sample_weight=weight)
+            dual[k, machine.support_] = machine.dual_coef_[0]
+            intercept[k] = machine.intercept_[0]
+        return dual, intercept
+
+    def _unseen_scores(
+        self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray, fold: NDArray[np.int64]
+    ) -> FloatArray:
+        """As in the base, but with the scaling and the kernel of all bags, which have seen no labels."""
+
+        def scores_of_fold(train: NDArray[np.int64], test: NDArray[np.int64]) -> FloatArray:
+            kernel = self._kernel_without(train, targets)
+            dual, intercept = self._machines(kernel[np.ix_(train, train)], targets[train], weight[train])
+            return kernel[np.ix_(test, train)] @ dual.T + intercept
+
+        return out_of_fold(scores_of_fold, fold)
+
+    def _kernel_without(self, train: NDArray[np.int64], targets: NDArray[np.bool_]) -> FloatArray:
+        """(n_bags, n_bags) kernel, for which no labels but those of some training bags were looked at."""
+        return self._matrix
+
+    def _raw_scores(self, bags: Bags) -> FloatArray:
         return self._support_kernel(self.scaler_.transform(bags)) @ self.dual_coef_.T + self.intercept_
 
 
@@ -108,11 +127,11 @@ class SetKernelSVC(BagKernelSVC):
             return np.add.reduceat(weight, bags.offsets[:-1])
         return np.sqrt(self_kernel(bags, gamma=self.gamma_, weight=weight))
 
-    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_]) -> FloatArray:
-        self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags)
-        weight = self._instance_weights(bags)
-        kernel = set_kernel(bags, gamma=self.gamma_, weight_a=weight)
-        norm = self._norm(bags, weight) if self.normalization == "average" else np.sqrt(np.diag(kernel))
+    def _training_kernel(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
+        self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags, weight)
+        share = self._instance_weights(bags)
+        kernel = set_kernel(bags, gamma=self.gamma_, weight_a=share)
+        norm = self._norm(bags, share) if self.normalization == "average" else np.sqrt(np.diag(kernel))
         return kernel / norm / norm[:, None]
 
     def _keep(self, bags: Bags, support: NDArray[np.int64]) -> None:
@@ -140,17 +159,24 @@ class MIKernelSVC(SetKernelSVC):
     ----------
     C : float
         Penalty of the support vector machine.
-    gamma : float or "scale"
-        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "scale" takes ``gamma_factor`` over the mean squared distance
-        between instances. (The power p of the published kernel is contained in it: exp(-γ d²)^p = exp(-γp d²).)
-    gamma_factor : float
+    gamma : float, "scale" or "distance", default "distance"
+        Width of the Gaussian kernel exp(-γ ‖x - y‖²). "distance" is one over the mean squared distance between
+        instances, "scale" what scikit-learn means by it. (The power p of the published kernel is contained in it:
+        exp(-γ d²)^p = exp(-γp d²).)
+    gamma_factor : float, default 2
+        What "scale" and "distance" are multiplied by.
     normalization : {"feature", "average"}
         Divide the sum by the norms of both bags in feature space, so that each bag has kernel 1 with itself, or by
         the sizes of both bags.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
-    class_weight : dict, "balanced" or None
-        Factors of C by the label of a bag.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
+        on parts of the same kernel matrix.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -174,38 +200,33 @@ class MIKernelSVC(SetKernelSVC):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = MIKernelSVC().fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     def __init__(
         self,
         C: float = 10.0,
-        gamma: float | str = "scale",
+        gamma: float | str = "distance",
         *,
         gamma_factor: float = 2.0,
         normalization: str = "feature",
         scaling: str | None = "auto",
+        calibrate: bool = True,
         class_weight: dict | str | None = None,
+        positive: Any = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
         self.gamma_factor = gamma_factor
         self.normalization = normalization
         self.scaling = scaling
+        self.calibrate = calibrate
         self.class_weight = class_weight
+        self.positive = positive
 
 
-def gaussian_width(gamma: float | str, factor: float, bags: Bags) -> float:
-    """γ as a number: "scale" is the factor over the mean squared distance between instances."""
-    if gamma != "scale":
-        return float(gamma)
-    distance = mean_squared_distance(bags)
-    return factor / distance if distance > 0 else 1.0
-
-
-def in_form_of(reference: Any, instances: Any) -> Any:
-    """The instances as CSR matrix or as array, whichever the reference is."""
-    if sparse.issparse(reference) == sparse.issparse(instances):
-        return instances
-    return instances.toarray() if sparse.issparse(instances) else sparse.csr_array(instances)
+def gaussian_width(gamma: float | str, factor: float, bags: Bags, weight: FloatArray) -> float:
+    """γ as a number: the factor is for those that follow from the data."""
+    value = gaussian_gamma(gamma, bags.instances, row_weights(bags, weight))
+    return factor * value if isinstance(gamma, str) else value

@@ -1,4 +1,4 @@
-"""The command line: it reads options and calls the library; it has no logic of its own."""
+"""The command line: one file per command, which reads options and calls the library; no logic here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,26 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
-    help="Multiple-instance learning, and object discovery in photographs with image-level labels.",
+    help="Multiple-instance learning, and object discovery in images with image-level labels.",
     epilog="Begin with `bagwise demo`. `bagwise COMMAND --help` explains a command and shows examples.",
 )
 
-COMMAND_MODULES = ("demo", "discovery", "trust", "review", "mil", "about")
+# The command NAME is the function or the group of commands called so in cli/NAME.py.
+COMMANDS = {
+    "Start here": ("demo",),
+    "Objects in images": ("check", "discover", "detect", "review", "report", "evaluate", "export"),
+    "Tables of instances": ("compare", "fit", "predict"),
+    "Benchmarks": ("bench", "data", "protocol", "tables"),
+    "About": ("info",),
+}
 
-for _name in COMMAND_MODULES:
-    import_module(f"bagwise.cli.{_name}").register(app)
+for _panel, _names in COMMANDS.items():
+    for _name in _names:
+        _command = getattr(import_module(f"bagwise.cli.{_name}"), _name)
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel)(_command)
 
 
 def _version(wanted: bool) -> None:
@@ -49,7 +61,7 @@ def main() -> None:
         typer.echo(f"bagwise: {_one_line(error)}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("bagwise: interrupted; the same command goes on from here", err=True)
+        typer.echo("bagwise: interrupted; the same command resumes from here", err=True)
         sys.exit(130)
 
 

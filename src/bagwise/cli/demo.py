@@ -8,11 +8,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(rich_help_panel="Start here")(demo)
-
-
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for pictures and results.")] = Path("demo-out"),
 ) -> None:
@@ -26,6 +21,6 @@ def demo(
     typer.echo("Which shapes make a molecule smell of musk?")
     for line in stories.molecules(output):
         typer.echo(f"  {line}")
-    typer.echo("\nWhere are the objects in photographs?")
-    for line in stories.photographs(output, lambda text: typer.echo(f"  {text}")):
+    typer.echo("\nWhere are the objects in images?")
+    for line in stories.objects(output, lambda text: typer.echo(f"  {text}")):
         typer.echo(f"  {line}")

@@ -1,23 +1,26 @@
-"""Data sets that are not part of the package: read from a folder, or downloaded and checked.
+"""Data sets that are not part of the package: converted from public files, read from a folder, or downloaded.
 
-The folder named by the environment variable BAGWISE_DATA is looked in first (``mil/NAME.npz`` or ``NAME.npz``). Else
-the file is downloaded from the address in BAGWISE_DATA_URL into the user's cache. Either way its SHA-256 must be the
-one in registry.txt, so that a damaged or changed file is never used.
+The folder named by the environment variable BAGWISE_DATA is looked in first (``mil/NAME.npz`` or ``NAME.npz``), then
+the folder in the user's cache that ``bagwise data convert`` writes to. Else the file is downloaded from the address in
+BAGWISE_DATA_URL. Its content must be the one in registry.txt, so that a damaged or changed file is never used; one that
+was converted from another version of the public files is used with a warning.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from importlib.resources import files
+import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from bagwise._utils.caches import cache_folder
 from bagwise.bags import Bags
-from bagwise.caches import cache_folder
+from bagwise.datasets.files import Problem, known_digests, read_problem
+
+ANDREWS_FROM = "MIL-Data-2002-Musk-Corel-Trec9-MATLAB, http://www.cs.columbia.edu/~andrews/mil/datasets.html"
+NEWSGROUPS_FROM = "mil-text-data, http://www.lamda.nju.edu.cn/data_MItext.ashx"
 
 COREL = ("elephant", "fox", "tiger")
 TREC9 = (1, 2, 3, 4, 7, 9, 10)
@@ -37,7 +40,7 @@ def fetch_corel(animal: str) -> tuple[Bags, NDArray[np.int64]]:
     animal : {"elephant", "fox", "tiger"}
     """
     _one_of(animal, COREL, "animal")
-    return _as_bags(_path(animal))[:2]
+    return _load(animal).as_bags()[:2]
 
 
 def fetch_trec9(number: int) -> tuple[Bags, NDArray[np.int64]]:
@@ -48,7 +51,7 @@ def fetch_trec9(number: int) -> tuple[Bags, NDArray[np.int64]]:
     number : {1, 2, 3, 4, 7, 9, 10}
     """
     _one_of(number, TREC9, "number")
-    return _as_bags(_path(f"trec{number}"))[:2]
+    return _load(f"trec{number}").as_bags()[:2]
 
 
 def fetch_newsgroups(group: str) -> tuple[Bags, NDArray[np.int64], NDArray[np.int64]]:
@@ -63,7 +66,7 @@ def fetch_newsgroups(group: str) -> tuple[Bags, NDArray[np.int64], NDArray[np.in
     bags, y, y_instance : also the true label of every instance
     """
     _one_of(group, NEWSGROUPS, "group")
-    bags, y, y_instance = _as_bags(_path(f"news_{group}"))
+    bags, y, y_instance = _load(f"news_{group}").as_bags()
     if y_instance is None:
         raise ValueError(f"the file of the newsgroup {group} holds no instance labels: fetch it again")
     return bags, y, y_instance
@@ -74,54 +77,70 @@ def _one_of(value: object, known: tuple, what: str) -> None:
         raise ValueError(f"there is no {what} {value!r}: choose one of {', '.join(map(str, known))}")
 
 
-def _as_bags(path: Path) -> tuple[Bags, NDArray[np.int64], NDArray[np.int64] | None]:
-    with np.load(path, allow_pickle=False) as arrays:
-        if "X" in arrays:
-            instances = arrays["X"]
-        else:
-            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            instances = sparse.csr_array(parts, shape=tuple(arrays["shape"]))
-        labels = arrays["y_instance"].astype(np.int64) if "y_instance" in arrays else None
-        return Bags.from_groups(instances, arrays["bag"]), arrays["y"].astype(np.int64), labels
-
-
-def _hashes() -> dict[str, str]:
-    lines = files("bagwise.datasets").joinpath("registry.txt").read_text().splitlines()
-    return dict(line.split() for line in lines)
-
-
-def _path(name: str) -> Path:
-    """Where the checked file is, downloading it when need be."""
-    file = f"{name}.npz"
-    expected = _hashes()[file]
+def data_folder() -> Path:
+    """Where converted and downloaded data sets go: the folder in BAGWISE_DATA, else one in the user's cache."""
     folder = os.environ.get("BAGWISE_DATA")
-    if folder:
-        for path in (Path(folder) / "mil" / file, Path(folder) / file):
-            if path.is_file():
-                if hashlib.sha256(path.read_bytes()).hexdigest() != expected:
-                    raise ValueError(f"{path} is damaged or another version (its SHA-256 differs): replace it")
-                return path
-    address = os.environ.get("BAGWISE_DATA_URL")
-    if not address:
-        where = f"it is not in {folder}" if folder else "BAGWISE_DATA is not set"
-        raise FileNotFoundError(
-            f"the data set {file} was not found ({where}): name a folder that holds it in BAGWISE_DATA, "
-            "or the address of one to download it from in BAGWISE_DATA_URL"
+    return Path(folder) / "mil" if folder else cache_folder() / "data"
+
+
+def find_file(name: str) -> Path | None:
+    """The file of a data set on this disk, if it is there."""
+    folder = os.environ.get("BAGWISE_DATA")
+    places = [Path(folder) / "mil", Path(folder)] if folder else []
+    places.append(cache_folder() / "data")
+    return next((place / f"{name}.npz" for place in places if (place / f"{name}.npz").is_file()), None)
+
+
+def available() -> dict[str, str]:
+    """Every data set of the tables with the file that holds it, or where to get it."""
+    found = {"musk1": "part of bagwise", "musk2": "part of bagwise"}
+    for name in (*COREL, *(f"trec{number}" for number in TREC9), *(f"news_{group}" for group in NEWSGROUPS)):
+        path = find_file(name)
+        found[name] = str(path) if path is not None else f"missing; from {_source(name)}"
+    return found
+
+
+def _source(name: str) -> str:
+    return NEWSGROUPS_FROM if name.startswith("news_") else ANDREWS_FROM
+
+
+def _load(name: str) -> Problem:
+    """The checked content of a data set, downloading it when need be."""
+    path = find_file(name)
+    if path is None:
+        return _download(name)
+    problem = read_problem(path)
+    if problem.digest() != known_digests()[path.name]:
+        if not problem.converted_from:
+            raise ValueError(f"{path} is damaged or another version (its content differs): replace it")
+        warnings.warn(
+            f"{path} was converted from another version of the public files ({problem.converted_from}) than the "
+            "published tables: expect other figures",
+            stacklevel=3,
         )
-    return _download(address, file, expected)
+    return problem
 
 
-def _download(address: str, file: str, expected: str) -> Path:
+def _download(name: str) -> Problem:
     import pooch
 
+    file, address = f"{name}.npz", os.environ.get("BAGWISE_DATA_URL")
+    if not address:
+        raise FileNotFoundError(
+            f"the data set {file} is not on this machine: get the public files ({_source(name)}), unpack them, and run "
+            "`bagwise data convert FOLDER`; or name a folder that holds it in BAGWISE_DATA"
+        )
     try:
-        # pooch writes aside, checks the hash and only then moves the file into place.
-        found = pooch.retrieve(f"{address.rstrip('/')}/{file}", f"sha256:{expected}", fname=file, path=cache_folder())
-    except ValueError as error:
-        raise ValueError(
-            f"the download of {file} is truncated or damaged (its SHA-256 differs): "
-            "try again, or another BAGWISE_DATA_URL"
-        ) from error
+        found = Path(pooch.retrieve(f"{address.rstrip('/')}/{file}", None, fname=file, path=cache_folder() / "data"))
     except OSError as error:
         raise OSError(f"{file} could not be downloaded from {address} ({error}): check BAGWISE_DATA_URL") from error
-    return Path(found)
+    try:
+        problem = read_problem(found)
+        if problem.digest() != known_digests()[file]:
+            raise ValueError("its content differs")
+    except ValueError as error:
+        found.unlink()  # or the next call would take it for good
+        raise ValueError(
+            f"the download of {file} is truncated or damaged ({error}): try again, or another BAGWISE_DATA_URL"
+        ) from error
+    return problem

@@ -1,7 +1,7 @@
-"""The demo photographs: 81 public-domain images in nine classes, embedded in the package.
+"""The demo images: 81 public-domain images in nine classes, embedded in the package.
 
-Three of the classes (fish, hammer, windmill) also carry boxes placed by eye, so that what `bagwise discover`
-finds without boxes can be scored.
+All of them carry boxes placed by eye around whole objects, so that what `bagwise discover` finds without boxes
+can be scored. What counts as a whole object of each class is written under ``info``, ``rules`` in the file of boxes.
 """
 
 import csv
@@ -12,17 +12,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class DemoPhotos:
-    """Where the demo photographs lie, and whom to thank for them.
+    """Where the demo images lie, and whom to thank for them.
 
     Attributes
     ----------
     root : Path
-        Folder with one subfolder of photographs per class: an input of ``bagwise discover``.
+        Folder with one subfolder of images per class: an input of ``bagwise discover``.
     truth : Path
-        COCO file with the boxes of fish, hammer and windmill; file names are relative to `root`.
-        Photographs of the other classes are not listed in it. Annotations carry an extra key ``difficult`` (0 or 1).
+        COCO file with the boxes of every image; file names are relative to `root`.
+        Annotations carry an extra key ``difficult`` (0 or 1).
     credits : list of dict
-        One entry per photograph, with the keys ``file`` (relative to `root`), ``author``, ``source`` and ``licence``.
+        One entry per image, with the keys ``file`` (relative to `root`), ``author``, ``source`` and ``licence``.
     """
 
     root: Path
@@ -31,7 +31,7 @@ class DemoPhotos:
 
 
 def load_demo_photos() -> DemoPhotos:
-    """Locate the embedded demo photographs, their boxes and their credits.
+    """Locate the embedded demo images, their boxes and their credits.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def load_demo_photos() -> DemoPhotos:
     for needed in (truth, credits_file):
         if not needed.is_file():
             raise FileNotFoundError(
-                f"The demo photographs are incomplete: {needed} is missing; reinstall bagwise as ordinary files."
+                f"The demo images are incomplete: {needed} is missing; reinstall bagwise as ordinary files."
             )
     with credits_file.open(encoding="utf-8", newline="") as lines:
         return DemoPhotos(root=root, truth=truth, credits=list(csv.DictReader(lines)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from bagwise._optional import require
+from bagwise._utils.optional import require
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
 from bagwise.preprocessing import SCALINGS, InstanceScaler
@@ -34,7 +34,7 @@ class DeepClassifier(InstanceScorer):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "hidden": [tuple, list],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -50,19 +50,21 @@ class DeepClassifier(InstanceScorer):
         hidden: tuple[int, ...] = (256, 128, 64),
         *,
         dropout: float = 0.0,
-        n_members: int = 5,
+        n_estimators: int = 1,
         epochs: int = 100,
-        patience: int = 20,
+        patience: int = 8,
         batch_size: int = 16,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
         scaling: str | None = "standard",
         device: str = "cpu",
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.hidden = hidden
         self.dropout = dropout
-        self.n_members = n_members
+        self.n_estimators = n_estimators
         self.epochs = epochs
         self.patience = patience
         self.batch_size = batch_size
@@ -70,6 +72,8 @@ class DeepClassifier(InstanceScorer):
         self.weight_decay = weight_decay
         self.scaling = scaling
         self.device = device
+        self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
     @abstractmethod
@@ -84,7 +88,7 @@ class DeepClassifier(InstanceScorer):
         from bagwise.deep._training import Plan, train
 
         rng = check_random_state(self.random_state)
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags, sample_weight=weight)
         held_out = np.concatenate([self._held_out(target, rng) for target in targets.T])
         plan = Plan(
             self.epochs,
@@ -98,23 +102,23 @@ class DeepClassifier(InstanceScorer):
         self.weights_, losses, self.n_epochs_ = train(
             self._network(),
             self.scaler_.transform(bags),
-            np.repeat(targets.T, self.n_members, axis=0),
+            np.repeat(targets.T, self.n_estimators, axis=0),
             weight / weight.mean(),
             held_out,
             plan,
         )
-        self.validation_loss_ = losses.reshape(-1, self.n_members)
+        self.validation_loss_ = losses.reshape(-1, self.n_estimators)
 
     def _held_out(self, target: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.bool_]:
-        """(n_members, n_bags) what each member is stopped by: parts with about the same share of positive bags."""
-        n_parts = max(FEWEST_PARTS, self.n_members)
+        """(n_estimators, n_bags) what each member is stopped by: parts with about the same share of positive bags."""
+        n_parts = max(FEWEST_PARTS, self.n_estimators)
         if len(target) < 2 * n_parts:  # too few to spare any
-            return np.zeros((self.n_members, len(target)), dtype=bool)
+            return np.zeros((self.n_estimators, len(target)), dtype=bool)
         shuffled = rng.permutation(len(target))
         by_class = shuffled[np.argsort(target[shuffled], kind="stable")]
         part = np.empty(len(target), dtype=np.int64)
         part[by_class] = np.arange(len(target)) % n_parts
-        return part == np.arange(self.n_members)[:, None]
+        return part == np.arange(self.n_estimators)[:, None]
 
     def _check_device(self) -> None:
         torch = require("torch", extra="deep")
@@ -126,7 +130,7 @@ class DeepClassifier(InstanceScorer):
         from bagwise.deep._training import scores
 
         of_members = scores(self._network(), self.weights_, self.scaler_.transform(bags), self.device)
-        return of_members.reshape(-1, self.n_members, len(bags)).mean(axis=1).T
+        return of_members.reshape(-1, self.n_estimators, len(bags)).mean(axis=1).T
 
     def _instance_scores(self, bags: Bags) -> FloatArray:
         return self._bag_scores(Bags.from_arrays(bags.instances, np.arange(bags.n_instances + 1), check_finite=False))

@@ -3,7 +3,7 @@
 Imported on first use.
 """
 
-from bagwise.compiled import fast_loop, loop
+from bagwise._utils.compiled import fast_loop, loop
 
 
 @fast_loop

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bagwise._utils.mixture import ROWS_PER_BLOCK, Mixture
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.embedded_space._codes import BagCoder, BagCodeSVC
-from bagwise.embedded_space.mixture import ROWS_PER_BLOCK, Mixture
 
 
 class MiFVTransformer(BagCoder):
@@ -38,8 +38,8 @@ class MiFVTransformer(BagCoder):
     Xiu-Shen Wei, Jianxin Wu, Zhi-Hua Zhou: Scalable Multi-Instance Learning. ICDM 2014.
     """
 
-    def _fit_codebook(self, x: FloatArray, rng: np.random.RandomState) -> None:
-        self.mixture_ = Mixture.fit(x, self.n_components, rng)
+    def _fit_codebook(self, x: FloatArray, rng: np.random.RandomState, weight: FloatArray | None) -> None:
+        self.mixture_ = Mixture.fit(x, self.n_components, rng, weight=weight)
 
     def _codes(self, x: FloatArray, bags: Bags) -> FloatArray:
         return fisher_vectors(x, bags.offsets, self.mixture_)
@@ -54,8 +54,13 @@ class MiFV(BagCodeSVC):
         Penalty of the support vector machine.
     n_components, energy, scaling, random_state
         See `MiFVTransformer`.
-    class_weight : dict, "balanced" or None
-        Factors of C by the label of a bag.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
+        on the same codes.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -72,8 +77,8 @@ class MiFV(BagCodeSVC):
     >>> from bagwise import MiFV
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
-    >>> MiFV(random_state=0).fit(bags, y).predict(bags[:3])
-    array([1, 1, 1])
+    >>> MiFV(random_state=0).fit(bags, y).predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     coder = MiFVTransformer

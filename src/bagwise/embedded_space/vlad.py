@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bagwise._utils.mixture import cluster_centres, nearest
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.embedded_space._codes import BagCoder, BagCodeSVC
-from bagwise.embedded_space.mixture import cluster_centres, nearest
 
 
 class MiVLADTransformer(BagCoder):
@@ -35,8 +35,8 @@ class MiVLADTransformer(BagCoder):
     Neural Networks and Learning Systems 28, 2017.
     """
 
-    def _fit_codebook(self, x: FloatArray, rng: np.random.RandomState) -> None:
-        self.centres_ = cluster_centres(x, self.n_components, rng)
+    def _fit_codebook(self, x: FloatArray, rng: np.random.RandomState, weight: FloatArray | None) -> None:
+        self.centres_ = cluster_centres(x, self.n_components, rng, weight)
 
     def _codes(self, x: FloatArray, bags: Bags) -> FloatArray:
         return vlad_vectors(x, bags.offsets, self.centres_)
@@ -51,8 +51,13 @@ class MiVLAD(BagCodeSVC):
         Penalty of the support vector machine.
     n_components, energy, scaling, random_state
         See `MiVLADTransformer`.
-    class_weight : dict, "balanced" or None
-        Factors of C by the label of a bag.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
+        on the same codes.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -70,8 +75,8 @@ class MiVLAD(BagCodeSVC):
     >>> from bagwise import MiVLAD
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
-    >>> MiVLAD(random_state=0).fit(bags, y).predict(bags[:3])
-    array([1, 1, 1])
+    >>> MiVLAD(random_state=0).fit(bags, y).predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     coder = MiVLADTransformer

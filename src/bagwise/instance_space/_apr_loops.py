@@ -5,7 +5,7 @@ Imported on first use.
 
 import numpy as np
 
-from bagwise.compiled import loop
+from bagwise._utils.compiled import loop
 
 UNSET = -1
 
@@ -107,3 +107,47 @@ def grow(X, offsets, features, seed, seed_bag, max_sweeps):
             if not changed:
                 break
     return chosen
+
+
+@loop
+def best_windows(X, bag, n_bags, order, negatives, negative_weight, negative_order):
+    """For each column on its own, the interval with an instance of every bag that lets in fewest negative instances.
+
+    An interval that could be narrower is never better, so only those are tried that begin and end at an instance
+    without which some bag would be left out. ``order`` and ``negative_order`` (n, d) sort the columns.
+
+    Returns
+    -------
+    low, high : (d,) arrays
+    let_in : (d,) weight of the negative instances inside
+    """
+    n, d = X.shape
+    low, high, let_in = np.empty(d), np.empty(d), np.full(d, np.inf)
+    count = np.empty(n_bags, dtype=np.int64)
+    for f in range(d):
+        count[:] = 0
+        missing, first = n_bags, 0
+        enters, leaves = 0, 0  # negatives below the window's end, and below its beginning
+        weight_below_end, weight_below_begin = 0.0, 0.0
+        for last in range(n):
+            row = order[last, f]
+            if count[bag[row]] == 0:
+                missing -= 1
+            count[bag[row]] += 1
+            if missing > 0:
+                continue
+            while count[bag[order[first, f]]] > 1:
+                count[bag[order[first, f]]] -= 1
+                first += 1
+            a, b = X[order[first, f], f], X[row, f]
+            while enters < len(negatives) and negatives[negative_order[enters, f], f] <= b:
+                weight_below_end += negative_weight[negative_order[enters, f]]
+                enters += 1
+            while leaves < len(negatives) and negatives[negative_order[leaves, f], f] < a:
+                weight_below_begin += negative_weight[negative_order[leaves, f]]
+                leaves += 1
+            inside = weight_below_end - weight_below_begin
+            better = inside < let_in[f] - 1e-9
+            if better or (inside <= let_in[f] + 1e-9 and b - a < high[f] - low[f]):
+                low[f], high[f], let_in[f] = a, b, inside
+    return low, high, let_in

@@ -1,6 +1,8 @@
 """The support vector machine that mi-SVM and MI-SVM solve again and again, as a dual problem over groups of rows.
 
-    min_w  ½ ‖w‖² + ½ b² + Σ_g cap_g · max(0, max over the items k of group g of (1 - y_g (w · x_k + b)))
+    min_w  ½ ‖w‖² + ½ b² + Σ_g cap_g · max(0, max over the items k of group g of (1 - y_g (w · x_k + b + a_k)))
+
+where a_k is the prior of the row, zero where there is none.
 
 A group is one instance for mi-SVM. For MI-SVM it is a whole negative bag, all of whose instances share one slack, or
 the witness of a positive bag. In the dual, the variables of a group are not negative and sum to cap_g at most.
@@ -28,10 +30,13 @@ class Items:
     sign: FloatArray  # (n_groups,) +1 or -1
     cap: FloatArray  # (n_groups,)
     alpha: FloatArray  # (n_items,)
+    prior: FloatArray | None = None  # (n_rows,) what is added to the scores, or nothing
 
     @classmethod
-    def start(cls, rows: IntArray, offsets: IntArray, sign: FloatArray, cap: FloatArray) -> Items:
-        return cls(rows, offsets, sign, cap, np.zeros(len(rows)))
+    def start(
+        cls, rows: IntArray, offsets: IntArray, sign: FloatArray, cap: FloatArray, prior: FloatArray | None = None
+    ) -> Items:
+        return cls(rows, offsets, sign, cap, np.zeros(len(rows)), prior)
 
     @property
     def group(self) -> IntArray:
@@ -61,11 +66,14 @@ class Items:
 
     def gap(self, z: FloatArray, square: float) -> float:
         """Primal minus dual objective: how far from optimal these dual variables surely are at most."""
-        return max(self.objective(z, square) - float(self.alpha.sum()) + 0.5 * square, 0.0)
+        margin = 1 if self.prior is None else 1 - self.item_sign * self.prior[self.rows]
+        return max(self.objective(z, square) - float(np.sum(self.alpha * margin)) + 0.5 * square, 0.0)
 
 
 class Machine(Protocol):
     """A solver of the problem above that keeps w between calls, so that a little change costs little."""
+
+    prior: FloatArray | None  # (n_rows,) what is added to the scores
 
     def move(self, rows: IntArray, steps: FloatArray) -> None:
         """Add Σ steps[k] φ(x_rows[k]) to w."""
@@ -74,4 +82,4 @@ class Machine(Protocol):
         """Bring the items' dual variables, and w, to a duality gap of tol times the objective; return the objective."""
 
     def scores(self) -> FloatArray:
-        """(n_rows,) w · φ(x) + b."""
+        """(n_rows,) w · φ(x) + b, and the prior."""

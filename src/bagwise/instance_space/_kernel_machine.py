@@ -47,11 +47,13 @@ class KernelMachine:
     kernel : InstanceKernel
     cache_size : float
         Megabytes for rows of the kernel matrix. When all fit, they are computed at once.
+    prior : (n_rows,) array, optional
+        Added to the scores.
     """
 
-    def __init__(self, X: Any, kernel: InstanceKernel, cache_size: float) -> None:
-        from bagwise.instance_space import _kernel_steps
-        from bagwise.row_kernels import row_store, squared_norms
+    def __init__(self, X: Any, kernel: InstanceKernel, cache_size: float, prior: FloatArray | None = None) -> None:
+        from bagwise._utils.row_loops import row_store, squared_norms
+        from bagwise.instance_space import _kernel_loops as _kernel_steps
 
         self._kernels = _kernel_steps
         n = X.shape[0]
@@ -72,11 +74,13 @@ class KernelMachine:
             if kind == _kernel_steps.RBF
             else ((kernel.gamma * norm2 + kernel.coef0) ** kernel.degree + 1)
         )
-        self._z = np.zeros(n)
+        self.prior = prior
+        self._prior = np.zeros(n) if prior is None else prior
+        self._z = self._prior.copy()
 
     def reset(self) -> None:
         """Go back to w = 0."""
-        self._z[:] = 0
+        self._z[:] = self._prior
 
     def move(self, rows: IntArray, steps: FloatArray) -> None:
         self._kernels.add_rows(*self._rows, rows, steps, self._z)
@@ -93,7 +97,7 @@ class KernelMachine:
                 *self._rows, items.rows, items.offsets, items.sign, items.cap, diagonal,
                 items.alpha, used, self._z, batch, accuracy,
             )  # fmt: skip
-            square = float(items.coefficients() @ self._z[items.rows])
+            square = float(items.coefficients() @ (self._z - self._prior)[items.rows])
             objective = items.objective(self._z, square)
             if items.gap(self._z, square) <= tol * objective:
                 break

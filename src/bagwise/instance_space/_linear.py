@@ -9,7 +9,8 @@ import numpy as np
 from bagwise.base import FloatArray
 from bagwise.instance_space._dual import IntArray, Items
 
-PASSES_BETWEEN_CHECKS = 10
+# A check costs about one pass. The first comes early: it sends most items to rest.
+FIRST_PASSES, MOST_PASSES = 1, 10
 # Items whose dual variable is at its bound and that are further than this beyond the margin sit out until the next
 # check, which looks at all of them again.
 FAR_FROM_MARGIN = 0.3
@@ -23,11 +24,13 @@ class LinearMachine:
     X : (n_rows, d) array or CSR matrix
     seed : int
         Of the order in which rows are visited.
+    prior : (n_rows,) array, optional
+        Added to the scores.
     """
 
-    def __init__(self, X: Any, seed: int) -> None:
-        from bagwise.instance_space import _linear_kernels
-        from bagwise.row_kernels import row_store, squared_norms
+    def __init__(self, X: Any, seed: int, prior: FloatArray | None = None) -> None:
+        from bagwise._utils.row_loops import row_store, squared_norms
+        from bagwise.instance_space import _linear_loops as _linear_kernels
 
         self._kernels = _linear_kernels
         self._store = row_store(X)
@@ -36,6 +39,8 @@ class LinearMachine:
         self._bias = np.zeros(1)
         self._state = np.uint64(seed)
         self._norm2 = squared_norms(self._store, self._n_rows) + 1
+        self.prior = prior
+        self._prior = np.zeros(self._n_rows) if prior is None else prior
 
     @property
     def intercept(self) -> float:
@@ -53,7 +58,7 @@ class LinearMachine:
     def scores(self) -> FloatArray:
         z = np.empty(self._n_rows)
         self._kernels.scores(self._store, self.coef, self._bias, z)
-        return z
+        return z + self._prior
 
     def square(self) -> float:
         """‖w‖² + b²."""
@@ -63,7 +68,7 @@ class LinearMachine:
         group, sign, used = items.group, items.item_sign, items.used()
         single = np.diff(items.offsets)[group] == 1
         norm2 = self._norm2[items.rows]
-        done = 0
+        done, passes = 0, FIRST_PASSES
         while True:
             z = self.scores()
             objective = items.objective(z, self.square())
@@ -75,6 +80,7 @@ class LinearMachine:
             active = np.flatnonzero(~resting)
             self._state = self._kernels.passes(
                 self._store, items.rows, group, items.offsets, items.sign, items.cap, norm2,
-                items.alpha, used, slope, active, self.coef, self._bias, PASSES_BETWEEN_CHECKS, np.uint64(self._state),
+                items.alpha, used, slope, active, self.coef, self._bias, self._prior, passes,
+                np.uint64(self._state),
             )  # fmt: skip
-            done += PASSES_BETWEEN_CHECKS
+            done, passes = done + passes, min(2 * passes, MOST_PASSES)

@@ -24,6 +24,7 @@ class Found:
     coefficients: FloatArray
     objective: float
     n_iter: int
+    converged: bool
 
 
 class Search(ABC):
@@ -52,8 +53,8 @@ class Search(ABC):
         self.positive_cap, self.negative_cap = cap[positive], cap[~positive]
 
     def run(self, max_iter: int, tol: float) -> Found:
-        accuracy, n_iter = max(ROUGH, tol), 0
-        while True:
+        accuracy, n_iter, converged = max(ROUGH, tol), 0, False
+        while not converged:
             n_iter += 1
             if n_iter == max_iter:
                 accuracy = tol
@@ -61,11 +62,10 @@ class Search(ABC):
             if n_iter == max_iter:
                 break
             if not self.guess():
-                if accuracy == tol:
-                    break
+                converged = accuracy == tol
                 accuracy = tol
         used = self.items.alpha > 0
-        return Found(self.items.rows[used], self.items.coefficients()[used], objective, n_iter)
+        return Found(self.items.rows[used], self.items.coefficients()[used], objective, n_iter, converged)
 
     @abstractmethod
     def guess(self) -> bool:
@@ -101,6 +101,7 @@ class LabelSearch(Search):
             np.arange(n_negative + n_positive + 1),
             np.concatenate([np.full(n_negative, -1.0), self.signs(first_scores[self.positive_rows])]),
             cap_of_instance[rows],
+            machine.prior,
         )
 
     def signs(self, z: FloatArray) -> FloatArray:
@@ -145,6 +146,7 @@ class WitnessSearch(Search):
             np.concatenate([self.negative_offsets, len(self.negative_rows) + 1 + np.arange(n_positive)]),
             np.concatenate([np.full(n_negative, -1.0), np.ones(n_positive)]),
             np.concatenate([self.negative_cap, self.positive_cap]),
+            machine.prior,
         )
 
     def guess(self) -> bool:

@@ -52,7 +52,7 @@ class Trees:
 
     def sums(self, x: Any) -> NDArray[np.float64]:
         """(n_rows,) sum over the trees of the value of the leaf that each row falls into."""
-        from bagwise.instance_space._tree_kernels import add_leaf_values
+        from bagwise.instance_space._tree_loops import add_leaf_values
 
         total = np.zeros(x.shape[0])
         step = max(1, VALUES_PER_BLOCK // max(x.shape[1], 1))

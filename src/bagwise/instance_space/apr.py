@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import FloatArray, InstanceScorer
+from bagwise.base import FloatArray
+from bagwise.calibrated import CALIBRATE, CalibratedScorer
 from bagwise.instance_space._dual import IntArray
 from bagwise.preprocessing import SCALINGS, InstanceScaler
 
 MAX_ROUNDS = 10
+# First instances that are tried, and first columns.
+MAX_SEEDS = 10
 MAX_SWEEPS = 10
 # The kernel of the density estimate is at least this wide, in the unit of the scaled columns.
 LEAST_DEVIATION = 1e-2
 
 
-class APR(InstanceScorer):
+class APR(CalibratedScorer):
     """Axis-parallel rectangle by iterated discrimination.
 
     The rectangle has an instance of every positive bag inside. It is grown greedily around one instance of each, in
     the columns chosen so far (all at first); then the columns are chosen anew, as few as keep the negative instances
     out; and both again until the choice repeats itself. At last the borders move outwards, so far that a density
     estimate expects a share ``epsilon`` of positive instances beyond them. An instance's score is one in the
-    middle of the rectangle, zero at its border and negative outside; a bag's is its highest.
+    middle of the rectangle, zero at its border and negative outside, before calibration; a bag's is its highest.
 
     Takes dense instances only: a rectangle has borders in columns that are zero too.
 
@@ -45,6 +48,13 @@ class APR(InstanceScorer):
         than in any other column; the unit is that of the scaled columns.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on
+        four fifths of the bags.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     Attributes
     ----------
@@ -64,13 +74,14 @@ class APR(InstanceScorer):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = APR().fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     accepts_sparse = False
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
+        **CALIBRATE,
         "tau": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, 1, closed="neither")],
         "margin": [Interval(Real, 0, None, closed="left")],
@@ -84,15 +95,20 @@ class APR(InstanceScorer):
         *,
         margin: float = 1.0,
         scaling: str | None = "standard",
+        calibrate: bool = True,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
     ) -> None:
         self.tau = tau
         self.epsilon = epsilon
         self.margin = margin
         self.scaling = scaling
+        self.calibrate = calibrate
+        self.class_weight = class_weight
+        self.positive = positive
 
-    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        self._validate_params()
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+    def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags, sample_weight=weight)
         bags = self.scaler_.transform(bags)
         self.features_, self.low_, self.high_ = [], [], []
         for positive in targets.T:
@@ -109,16 +125,13 @@ class APR(InstanceScorer):
             self.low_.append(box.low)
             self.high_.append(box.high)
 
-    def _instance_scores(self, bags: Bags) -> FloatArray:
+    def _raw_instance_scores(self, bags: Bags) -> FloatArray:
         x = self.scaler_.transform(bags).instances
         scores = np.empty((len(x), len(self.features_)))
         for k, (features, low, high) in enumerate(zip(self.features_, self.low_, self.high_)):
             part = x[:, features].astype(np.float64)
             scores[:, k] = 1 - np.abs((part - (low + high) / 2) / ((high - low) / 2)).max(axis=1)
         return scores
-
-    def _bag_scores(self, bags: Bags) -> FloatArray:
-        return np.maximum.reduceat(self._instance_scores(bags), bags.offsets[:-1], axis=0)
 
 
 @dataclass
@@ -146,9 +159,8 @@ def iterated_discrimination(
 ) -> Rectangle:
     """Grow a rectangle and choose columns by turns, until the columns stay the same, and expand it.
 
-    Tries every instance of the smallest positive bag as the first, since one of them must be inside: in all columns at
-    first, and in those that tell this instance alone from the negative ones. Returns the rectangle that holds fewest
-    negative instances; of several, the one that was smallest before it was expanded.
+    One instance of the smallest positive bag must be inside: see `starts` for where growing begins. Returns the
+    rectangle that holds fewest negative instances; of several, the one that was smallest before it was expanded.
 
     Parameters
     ----------
@@ -162,34 +174,69 @@ def iterated_discrimination(
     from bagwise.instance_space._apr_loops import grow
 
     x, offsets = positives.instances.astype(np.float64), positives.offsets
-    bag = smallest_bag(x, offsets)
     tried = []
-    everything = np.arange(positives.n_features)
-    seeds = range(offsets[bag], offsets[bag + 1])
-    alone = [discriminating(x[[seed]], negatives, negative_weight, margin) for seed in seeds]
-    for seed, features in [*zip(seeds, repeat(everything)), *zip(seeds, alone)]:
+    for seed, bag, features in starts(positives, x, negatives, negative_weight, margin):
         for _ in range(MAX_ROUNDS):
             inside = x[grow(x, offsets, features, seed, bag, MAX_SWEEPS)]
             before, features = features, discriminating(inside, negatives, negative_weight, margin)
+            # Not only where the rounds end: a choice of more columns may grow around other instances, and worse ones.
+            box = Rectangle(features, *expand(inside[:, features], positive_weight))
+            let_in = float(negative_weight[box.holds(negatives)].sum())
+            tried.append((let_in, float(np.ptp(inside, axis=0).sum()), box))
             if np.array_equal(before, features):
                 break
-        box = Rectangle(features, *expand(inside[:, features], positive_weight))
-        let_in = float(negative_weight[box.holds(negatives)].sum())
-        tried.append((let_in, float(np.ptp(inside, axis=0).sum()), box))
     return min(tried, key=lambda attempt: attempt[:2])[2]
 
 
-def smallest_bag(x: FloatArray, offsets: IntArray) -> int:
-    """The bag of fewest instances, and of several that with the instance nearest to where all bags meet.
+def starts(
+    positives: Bags, x: FloatArray, negatives: FloatArray, negative_weight: FloatArray, margin: float
+) -> Iterator[tuple[int, int, IntArray]]:
+    """First instances, the bag of each, and the columns in which to grow around it.
+
+    From the instances of the smallest positive bag that lie nearest to where all bags meet: all columns, and those
+    that tell the instance alone from the negative ones. And from the columns that on their own let in fewest negative
+    instances, the instance in the middle of each one's interval: where most columns are noise, the first rectangle of
+    all columns follows the noise.
+    """
+    from bagwise.instance_space._apr_loops import best_windows
+
+    offsets = positives.offsets
+    bag, seeds = nearest_of_smallest_bag(x, offsets)
+    everything = np.arange(positives.n_features)
+    for seed in seeds:
+        yield seed, bag, everything
+    for seed in seeds:
+        yield seed, bag, discriminating(x[[seed]], negatives, negative_weight, margin)
+    bag_of_row = positives.bag_of_instance
+    negatives = np.ascontiguousarray(negatives, dtype=np.float64)
+    low, high, let_in = best_windows(
+        x,
+        bag_of_row,
+        len(positives),
+        np.argsort(x, axis=0, kind="stable"),
+        negatives,
+        negative_weight,
+        np.argsort(negatives, axis=0, kind="stable"),
+    )
+    for column in np.lexsort([high - low, let_in])[:MAX_SEEDS]:
+        middle = (low[column] + high[column]) / 2
+        seed = int(np.argmin(np.abs(x[:, column] - middle)))
+        yield seed, int(bag_of_row[seed]), np.array([column])
+
+
+def nearest_of_smallest_bag(x: FloatArray, offsets: IntArray) -> tuple[int, IntArray]:
+    """The bag of fewest instances, of several that with the instance nearest to where all bags meet; and its instances.
 
     In every column, a rectangle with an instance of each bag must reach from the lowest of the bags' highest values
-    to the highest of their lowest.
+    to the highest of their lowest. Of a large bag only the instances nearest to that are returned.
     """
     highest = np.maximum.reduceat(x, offsets[:-1]).min(axis=0)
     lowest = np.minimum.reduceat(x, offsets[:-1]).max(axis=0)
     low, high = np.minimum(highest, lowest), np.maximum(highest, lowest)
     away = np.maximum(np.maximum(low - x, x - high), 0).sum(axis=1)
-    return int(np.lexsort([np.minimum.reduceat(away, offsets[:-1]), np.diff(offsets)])[0])
+    bag = int(np.lexsort([np.minimum.reduceat(away, offsets[:-1]), np.diff(offsets)])[0])
+    rows = np.arange(offsets[bag], offsets[bag + 1])
+    return bag, np.sort(rows[np.argsort(away[rows], kind="stable")[:MAX_SEEDS]])
 
 
 def discriminating(inside: FloatArray, negatives: FloatArray, weight: FloatArray, margin: float) -> IntArray:

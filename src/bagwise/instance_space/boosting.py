@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
+from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.instance_space._trees import Trees, as_tree_input
-from bagwise.rmi.objective import Loss, bag_log_odds, instance_coefficients, softplus
+from bagwise.pooling import noisy_or_log_odds, noisy_or_loss
 
-# The bags' log-loss alone: with a margin of zero RMI-SVM's instance hinge vanishes.
-NOISY_OR = Loss(lam=1.0, beta=1.0, margin=0.0)
 # No round moves the log-odds of an instance by more than this, however well the labels can be separated.
 LONGEST_STEP = 4.0
 
 
-class MILBoost(InstanceScorer):
+class MILBoost(CalibratedClassifier, InstanceScorer):
     """Gradient boosting under the noisy-OR model.
 
     The score of an instance is a sum of regression trees; its logistic function is the probability that the instance
     is positive, and a bag is positive with the noisy-OR of its instances. Each round fits a tree to the derivative of
-    the bags' log-likelihood by the instances' scores and adds it with the step that raises the likelihood most.
+    the bags' log-likelihood by the instances' scores and adds it with the step that raises the likelihood most. The
+    likelihood of bags that were learned from promises too much, so the log-odds of bags are calibrated; those of
+    instances, ``instance_scores``, are the model's own.
 
     Parameters
     ----------
@@ -43,6 +45,13 @@ class MILBoost(InstanceScorer):
         Share of the bags, drawn anew each round, that the tree is fitted to.
     min_samples_leaf : int
         Fewest instances in a leaf.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on
+        four fifths of the bags.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
     random_state : int, RandomState or None
 
     Attributes
@@ -63,11 +72,14 @@ class MILBoost(InstanceScorer):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = MILBoost(random_state=0).fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
+    has_own_probabilities = True
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        **CALIBRATE,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "max_depth": [Interval(Integral, 1, None, closed="left")],
@@ -91,6 +103,9 @@ class MILBoost(InstanceScorer):
         max_features: float | int | str | None = "sqrt",
         subsample: float = 0.5,
         min_samples_leaf: int = 1,
+        calibrate: bool = True,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -99,10 +114,12 @@ class MILBoost(InstanceScorer):
         self.max_features = max_features
         self.subsample = subsample
         self.min_samples_leaf = min_samples_leaf
+        self.calibrate = calibrate
+        self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
-    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        self._validate_params()
+    def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         rng = check_random_state(self.random_state)
         x = as_tree_input(bags.instances)
         share = weight / weight.sum()
@@ -120,15 +137,14 @@ class MILBoost(InstanceScorer):
         rows_share = np.repeat(share, bags.sizes)
 
         def loss(z: FloatArray) -> float:
-            log_odds = bag_log_odds(z, offsets)
-            return float(share @ softplus(np.where(target, -log_odds, log_odds)))
+            return float(share @ noisy_or_loss(z, offsets, target)[0])
 
         start = best_step(loss, np.zeros(bags.n_instances), np.ones(bags.n_instances), lowest=-30.0)
         z = np.full(bags.n_instances, start)
         grown, values, history = [], [], []
         for _ in range(self.n_estimators):
             rows = self._drawn_rows(bags, rng)
-            uphill = instance_coefficients(z, offsets, target, NOISY_OR)[1]
+            uphill = noisy_or_loss(z, offsets, target)[1]
             tree = DecisionTreeRegressor(
                 max_depth=self.max_depth,
                 max_features=self.max_features,
@@ -155,8 +171,8 @@ class MILBoost(InstanceScorer):
         scores = np.column_stack([trees.sums(bags.instances) for trees in self.trees_])
         return scores + self.intercept_
 
-    def _bag_scores(self, bags: Bags) -> FloatArray:
-        return bag_log_odds(self._instance_scores(bags), bags.offsets)
+    def _raw_scores(self, bags: Bags) -> FloatArray:
+        return noisy_or_log_odds(self._instance_scores(bags), bags.offsets)
 
 
 def best_step(

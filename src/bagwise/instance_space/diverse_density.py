@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
-from bagwise.preprocessing import SCALINGS, InstanceScaler
-from bagwise.rmi.objective import bag_log_odds, softplus
+from bagwise.calibrated import CALIBRATE, CalibratedClassifier
+from bagwise.pooling import noisy_or_log_odds, softplus
+from bagwise.preprocessing import SCALINGS, InstanceScaler, mean_and_variance, row_weights
 
 # With more columns than this there are far more scales to learn than bags to learn them from.
 WIDE = 1000
@@ -24,13 +25,18 @@ COMPONENTS_WHEN_WIDE = 100
 # Concepts are weighted by the likelihood of this many bags: those that explain the training bags far worse than the
 # best (a search that ended in a poor corner) have no say, and those that are about as good have about the same.
 BAGS_THAT_DECIDE = 10
+# Steps over all instances before EM-DD begins to choose.
+FIRST_STEPS = 5
 
 
-class _ConceptClassifier(InstanceScorer):
+class _ConceptClassifier(CalibratedClassifier, InstanceScorer):
     """What diverse density and EM-DD share: starts at positive instances, concepts found in parallel, their mean."""
 
+    has_own_probabilities = True
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        "n_starts": [Interval(Integral, 1, None, closed="left"), None],
+        **CALIBRATE,
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "combine": [StrOptions({"average", "best"})],
         "initial_distance": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -43,18 +49,21 @@ class _ConceptClassifier(InstanceScorer):
 
     def __init__(
         self,
-        n_starts: int | None = 20,
+        n_init: int | None = 20,
         *,
         combine: str = "average",
         initial_distance: float = 1.0,
-        max_iter: int = 50,
+        max_iter: int = 200,
         tol: float = 1e-4,
         scaling: str | None = "standard",
         n_components: int | str | None = "auto",
         n_jobs: int | None = None,
+        calibrate: bool = True,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.n_starts = n_starts
+        self.n_init = n_init
         self.combine = combine
         self.initial_distance = initial_distance
         self.max_iter = max_iter
@@ -62,6 +71,9 @@ class _ConceptClassifier(InstanceScorer):
         self.scaling = scaling
         self.n_components = n_components
         self.n_jobs = n_jobs
+        self.calibrate = calibrate
+        self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
     @abstractmethod
@@ -74,16 +86,16 @@ class _ConceptClassifier(InstanceScorer):
     def _pool(self, z: FloatArray, offsets: NDArray[np.int64]) -> FloatArray:
         """(n_bags, n_models) log-odds of the bags from those of their instances, for each concept on its own."""
 
-    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        self._validate_params()
+    def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         rng = check_random_state(self.random_state)
-        self._fit_maps(bags, rng)
+        self._fit_maps(bags, weight, rng)
         mapped = self._mapped(bags)
         rows = _rows(mapped.instances)
-        spread = _total_variance(mapped.instances)
+        # Half the mean squared distance of two instances.
+        spread = float(mean_and_variance(mapped.instances, row_weights(mapped, weight))[1].sum())
         scale = np.sqrt(self.initial_distance / (2 * spread)) if spread > 0 else 1.0
         self.points_, self.scales_, self.objective_, self.weights_ = [], [], [], []
-        self.n_iter_ = 0
+        self.n_iter_, self.converged_ = 0, True
         for positive in targets.T:
             starts = self._starts(mapped, positive, rng)
             found = self._search_from(starts, scale, rows, mapped, np.ascontiguousarray(positive), weight)
@@ -94,7 +106,9 @@ class _ConceptClassifier(InstanceScorer):
             self.scales_.append(np.abs(scales))
             self.objective_.append(values[keep])
             self.weights_.append(softmax(-BAGS_THAT_DECIDE * values[keep]))
-            self.n_iter_ = max(self.n_iter_, *(steps for _, steps, _ in found))
+            steps = [steps for _, steps, _ in found]
+            self.n_iter_ = max(self.n_iter_, *steps)
+            self.converged_ = self.converged_ and steps[int(np.argmin(values))] < self.max_iter
 
     def _search_from(
         self,
@@ -123,13 +137,13 @@ class _ConceptClassifier(InstanceScorer):
         key = np.asarray(x @ np.random.RandomState(0).randn(x.shape[1]))
         digits = np.round(key / max(np.abs(key).max(), np.finfo(np.float64).tiny), 10)
         _, distinct = np.unique(digits, return_index=True)
-        if self.n_starts is not None and len(distinct) > self.n_starts:
-            distinct = distinct[rng.permutation(len(distinct))[: self.n_starts]]
+        if self.n_init is not None and len(distinct) > self.n_init:
+            distinct = distinct[rng.permutation(len(distinct))[: self.n_init]]
         chosen = x[distinct]
         return chosen.toarray() if sparse.issparse(chosen) else chosen
 
-    def _fit_maps(self, bags: Bags, rng: np.random.RandomState) -> None:
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+    def _fit_maps(self, bags: Bags, weight: FloatArray, rng: np.random.RandomState) -> None:
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags, sample_weight=weight)
         x = self.scaler_.transform(bags).instances
         # Columns that never vary teach no scale; a new value in them must not count as distance either.
         self.columns_ = np.flatnonzero(_column_ranges(x) > 0)
@@ -154,14 +168,8 @@ class _ConceptClassifier(InstanceScorer):
 
     def _concept_log_odds(self, bags: Bags, problem: int) -> FloatArray:
         """(n_instances, n_models) log-odds that an instance is the concept, under each concept found."""
-        from bagwise.instance_space._dd_kernels import squared_distances
-
-        rows, every = _rows(bags.instances), np.arange(bags.n_instances)
-        points, scales = self.points_[problem], self.scales_[problem]
-        distance = np.empty((len(points), len(every)))
-        for point, scale, out in zip(points, scales, distance):
-            squared_distances(rows, every, np.concatenate([point, scale]), out)
-        return (-distance - np.log(-np.expm1(-distance))).T
+        distance = concept_distances(bags, self.points_[problem], self.scales_[problem])
+        return -distance - np.log(-np.expm1(-distance))
 
     def _instance_scores(self, bags: Bags) -> FloatArray:
         mapped = self._mapped(bags)
@@ -170,7 +178,7 @@ class _ConceptClassifier(InstanceScorer):
             [_log_odds_of_mean(self._concept_log_odds(mapped, k), self.weights_[k]) for k in problems]
         )
 
-    def _bag_scores(self, bags: Bags) -> FloatArray:
+    def _raw_scores(self, bags: Bags) -> FloatArray:
         mapped = self._mapped(bags)
         pooled = (self._pool(self._concept_log_odds(mapped, k), bags.offsets) for k in range(len(self.points_)))
         return np.column_stack([_log_odds_of_mean(one, weight) for one, weight in zip(pooled, self.weights_)])
@@ -185,7 +193,7 @@ class DiverseDensity(_ConceptClassifier):
 
     Parameters
     ----------
-    n_starts : int or None
+    n_init : int or None
         Number of searches, each from another instance of a positive bag, drawn at random; None starts from all.
     combine : {"average", "best"}
         Predict with the mean probability of the concepts that the searches found, weighted by how well each explains
@@ -201,6 +209,13 @@ class DiverseDensity(_ConceptClassifier):
         more than 1000 columns vary: documents have more words than there are bags to learn their scales from.
     n_jobs : int or None
         Searches that run at the same time, in threads.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on
+        four fifths of the bags.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
     random_state : int, RandomState or None
         Draws the starts.
 
@@ -213,7 +228,11 @@ class DiverseDensity(_ConceptClassifier):
     weights_ : list with one (n_models,) array for each binary problem
         Share of each concept in the mean.
     n_iter_ : int
-        Steps of the longest L-BFGS search.
+        Steps of the longest search (rounds, for `EMDD`).
+    converged_ : bool
+        Whether the best search of every problem ended before ``max_iter``.
+    calibration_ : (n_problems, 2) array or None
+        Slope and offset that make log-odds of a bag's score.
 
     References
     ----------
@@ -225,35 +244,45 @@ class DiverseDensity(_ConceptClassifier):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = DiverseDensity(random_state=0).fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     def _search(
         self, rows: tuple, bags: Bags, positive: NDArray[np.bool_], weight: FloatArray, theta: Any
     ) -> tuple[float, int]:
-        from bagwise.instance_space._dd_kernels import minimize
+        from bagwise.instance_space._dd_loops import minimize
 
         every = np.arange(bags.n_instances)
         return minimize(rows, every, bags.offsets, positive, weight, theta, self.max_iter, self.tol)
 
     def _pool(self, z: FloatArray, offsets: NDArray[np.int64]) -> FloatArray:
-        return bag_log_odds(z, offsets)
+        return noisy_or_log_odds(z, offsets)
 
 
 class EMDD(_ConceptClassifier):
     """EM-DD: diverse density in which only the instance nearest to the concept speaks for its bag.
 
     Rounds of two steps: choose in each bag the instance most likely to be the concept, then move the point and the
-    scales to make those instances' labels most likely. A bag is as likely positive as its best instance.
+    scales to make those instances' labels most likely. A bag is as likely positive as its best instance. The first
+    five steps move the point by all instances, as diverse density does: with many columns, the instances nearest to
+    where a search starts are not yet worth following.
 
-    Parameters other than ``max_rounds``, and the attributes, are those of `DiverseDensity`; ``max_iter`` and ``tol``
-    hold within each round.
+    Parameters other than these, and the attributes, are those of `DiverseDensity`.
 
     Parameters
     ----------
-    max_rounds : int
+    max_iter : int, default=10
         Most rounds of choosing and moving.
+    max_steps : int, default=50
+        Most steps of L-BFGS in a round; ``tol`` is the relative gain of a step at which it stops.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on
+        four fifths of the bags.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
 
     References
     ----------
@@ -265,31 +294,34 @@ class EMDD(_ConceptClassifier):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = EMDD(random_state=0).fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **_ConceptClassifier._parameter_constraints,
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "max_steps": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
         self,
-        n_starts: int | None = 20,
+        n_init: int | None = 20,
         *,
         combine: str = "average",
         initial_distance: float = 1.0,
-        max_rounds: int = 10,
-        max_iter: int = 50,
+        max_iter: int = 10,
+        max_steps: int = 50,
         tol: float = 1e-4,
         scaling: str | None = "standard",
         n_components: int | str | None = "auto",
         n_jobs: int | None = None,
+        calibrate: bool = True,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(
-            n_starts,
+            n_init,
             combine=combine,
             initial_distance=initial_distance,
             max_iter=max_iter,
@@ -297,21 +329,37 @@ class EMDD(_ConceptClassifier):
             scaling=scaling,
             n_components=n_components,
             n_jobs=n_jobs,
+            calibrate=calibrate,
+            class_weight=class_weight,
+            positive=positive,
             random_state=random_state,
         )
-        self.max_rounds = max_rounds
+        self.max_steps = max_steps
 
     def _search(
         self, rows: tuple, bags: Bags, positive: NDArray[np.bool_], weight: FloatArray, theta: Any
     ) -> tuple[float, int]:
-        from bagwise.instance_space._dd_kernels import expectation_maximization
+        from bagwise.instance_space._dd_loops import expectation_maximization, minimize
 
+        every = np.arange(bags.n_instances)
+        minimize(rows, every, bags.offsets, positive, weight, theta, FIRST_STEPS, self.tol)
         return expectation_maximization(
-            rows, bags.offsets, positive, weight, theta, self.max_rounds, self.max_iter, self.tol
+            rows, bags.offsets, positive, weight, theta, self.max_iter, self.max_steps, self.tol
         )
 
     def _pool(self, z: FloatArray, offsets: NDArray[np.int64]) -> FloatArray:
         return np.maximum.reduceat(z, offsets[:-1], axis=0)
+
+
+def concept_distances(bags: Bags, points: FloatArray, scales: FloatArray) -> FloatArray:
+    """(n_instances, n_concepts) squared distances of instances to the points of concepts, under their scales."""
+    from bagwise.instance_space._dd_loops import squared_distances
+
+    rows, every = _rows(bags.instances), np.arange(bags.n_instances)
+    distance = np.empty((len(points), len(every)))
+    for point, scale, out in zip(points, scales, distance):
+        squared_distances(rows, every, np.concatenate([point, scale]), out)
+    return distance.T
 
 
 def _log_odds_of_mean(log_odds: FloatArray, weight: FloatArray) -> FloatArray:
@@ -332,10 +380,3 @@ def _column_ranges(x: Any) -> FloatArray:
     if sparse.issparse(x):
         return np.asarray((x.max(axis=0) - x.min(axis=0)).todense()).ravel()
     return np.ptp(x, axis=0)
-
-
-def _total_variance(x: Any) -> float:
-    """Sum of the columns' variances: half the mean squared distance of two rows."""
-    mean = np.asarray(x.mean(axis=0), dtype=np.float64).ravel()
-    squares = x.multiply(x).sum() if sparse.issparse(x) else np.einsum("ij,ij->", x, x)
-    return max(float(squares) / x.shape[0] - float(mean @ mean), 0.0)

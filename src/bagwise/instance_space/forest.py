@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
 from bagwise.instance_space._trees import Trees, as_tree_input
-from bagwise.rmi.objective import softplus
+from bagwise.pooling import softplus
 
 
 class MIForest(InstanceScorer):
@@ -30,7 +30,7 @@ class MIForest(InstanceScorer):
     ----------
     n_estimators : int
         Number of trees.
-    n_rounds : int
+    max_iter : int, default=4
         Number of forests grown after the first.
     temperature : float
         Temperature of the first of these rounds: at 1 labels are drawn nearly at random, at 0.1 nearly as the forest
@@ -45,6 +45,10 @@ class MIForest(InstanceScorer):
         Fewest instances in a leaf.
     n_jobs : int or None
         Trees that are grown at the same time, in threads.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
     random_state : int, RandomState or None
 
     Attributes
@@ -52,7 +56,9 @@ class MIForest(InstanceScorer):
     trees_ : list of trees as arrays, one for each binary problem
     calibration_ : (n_problems, 2) array
         Slope and intercept that turn the best instance's log-odds into the bag's.
-    objective_ : (n_rounds + 1, n_problems) array
+    n_iter_ : int
+        Rounds made, the first included.
+    objective_ : (max_iter + 1, n_problems) array
         Mean loss of each forest on the bags that its trees have not seen.
 
     References
@@ -66,13 +72,13 @@ class MIForest(InstanceScorer):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = MIForest(random_state=0).fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "n_rounds": [Interval(Integral, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "cooling": [Interval(Real, 0, 1, closed="right")],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -91,23 +97,27 @@ class MIForest(InstanceScorer):
         self,
         n_estimators: int = 50,
         *,
-        n_rounds: int = 4,
+        max_iter: int = 4,
         temperature: float = 0.2,
         cooling: float = 0.7,
         max_depth: int | None = None,
         max_features: float | int | str | None = "sqrt",
         min_samples_leaf: int = 1,
         n_jobs: int | None = None,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_estimators = n_estimators
-        self.n_rounds = n_rounds
+        self.max_iter = max_iter
         self.temperature = temperature
         self.cooling = cooling
         self.max_depth = max_depth
         self.max_features = max_features
         self.min_samples_leaf = min_samples_leaf
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
@@ -117,7 +127,9 @@ class MIForest(InstanceScorer):
         annealed = [self._anneal(x, bags, target, weight, rng) for target in targets.T]
         self.trees_ = [trees for trees, _, _ in annealed]
         self.calibration_ = np.array([line for _, line, _ in annealed])
-        self.objective_ = np.column_stack([losses for _, _, losses in annealed])
+        rounds = max(len(losses) for _, _, losses in annealed)  # those that ended early stay where they are
+        self.objective_ = np.column_stack([np.pad(ls, (0, rounds - len(ls)), "edge") for _, _, ls in annealed])
+        self.n_iter_ = rounds
 
     def _anneal(
         self, x: Any, bags: Bags, target: NDArray[np.bool_], weight: FloatArray, rng: np.random.RandomState
@@ -127,7 +139,7 @@ class MIForest(InstanceScorer):
         positive_share = hidden.astype(np.float64)
         temperature = self.temperature
         losses: list[float] = []
-        for round_ in range(self.n_rounds + 1):
+        for round_ in range(self.max_iter + 1):
             trees, unseen = self._grow(x, bags, positive_share, weight, rng)
             score = np.maximum.reduceat(self._log_odds(unseen), bags.offsets[:-1])
             slope, intercept = _calibrate(score, target, weight)
@@ -135,11 +147,13 @@ class MIForest(InstanceScorer):
             losses.append(float(np.average(softplus(np.where(target, -z, z)), weights=weight)))
             if losses[-1] == min(losses):
                 best, line = trees, (slope, intercept)
-            if round_ < self.n_rounds:
+            if round_ < self.max_iter:
                 p = trees.sums(bags.instances) / self.n_estimators
-                positive_share = np.where(hidden, expit((2 * p - 1) / temperature), 0.0)
+                former, positive_share = positive_share, np.where(hidden, expit((2 * p - 1) / temperature), 0.0)
                 positive_share[_best_of_each_bag(p, bags, target)] = 1.0
                 temperature *= self.cooling
+                if np.array_equal(positive_share, former):  # bags of one instance have no hidden labels
+                    break
         return best, line, losses
 
     def _grow(

@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
+from bagwise._utils.sklearn_private import HasMethods, StrOptions
 from bagwise.bags import Bags
-from bagwise.base import FloatArray, InstanceScorer
+from bagwise.base import FloatArray
+from bagwise.calibrated import CALIBRATE, CalibratedScorer
 from bagwise.preprocessing import SCALINGS, InstanceScaler
 
 
-class SingleInstance(InstanceScorer):
+class SingleInstance(CalibratedScorer):
     """Single-instance learning: any scikit-learn classifier, on instances that carry the labels of their bags.
 
     A bag's score is the highest score of its instances. The wrong labels that negative instances of positive bags get
     are simply put up with, so this is the baseline that a multiple-instance method should beat.
-
-    A model with a classifier of scikit-learn inside cannot be written with `bagwise.save`; use pickle.
 
     Parameters
     ----------
@@ -32,6 +31,13 @@ class SingleInstance(InstanceScorer):
         classes, a copy learns each class against the rest.
     scaling : {"auto", "standard", "unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
+    calibrate : bool, default=True
+        Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on
+        four fifths of the bags.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the weights of bags by their label.
+    positive : label, default None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
     random_state : int, RandomState or None
         Handed to the classifier when it takes one and has none of its own.
 
@@ -51,11 +57,12 @@ class SingleInstance(InstanceScorer):
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
     >>> model = SingleInstance(RandomForestClassifier(random_state=0)).fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model.predict(bags[45:49])  # two musks, two that are none
+    array([1, 1, 0, 0])
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
+        **CALIBRATE,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "scaling": [StrOptions({s for s in SCALINGS if s}), None],
         "random_state": ["random_state"],
@@ -66,16 +73,21 @@ class SingleInstance(InstanceScorer):
         estimator: BaseEstimator | None = None,
         *,
         scaling: str | None = "standard",
+        calibrate: bool = True,
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.scaling = scaling
+        self.calibrate = calibrate
+        self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
-    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        self._validate_params()
+    def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         template = self._template()
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+        self.scaler_ = InstanceScaler(self.scaling).fit(bags, sample_weight=weight)
         x = self.scaler_.transform(bags).instances
         options = {}
         if has_fit_parameter(template, "sample_weight"):
@@ -102,12 +114,9 @@ class SingleInstance(InstanceScorer):
             template.set_params(random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return template
 
-    def _instance_scores(self, bags: Bags) -> FloatArray:
+    def _raw_instance_scores(self, bags: Bags) -> FloatArray:
         x = self.scaler_.transform(bags).instances
         return np.column_stack([_scores(estimator, x) for estimator in self.estimators_])
-
-    def _bag_scores(self, bags: Bags) -> FloatArray:
-        return np.maximum.reduceat(self._instance_scores(bags), bags.offsets[:-1], axis=0)
 
 
 def _scores(estimator: Any, x: Any) -> FloatArray:

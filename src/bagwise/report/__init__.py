@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bagwise.atomic import write_text
-from bagwise.discovery.runfolder import RunFolder
+from bagwise._utils.atomic import write_text
+from bagwise.discovery.run.folder import RunFolder
 from bagwise.report.page import render
 
 __all__ = ["write_report"]

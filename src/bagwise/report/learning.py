@@ -1,15 +1,15 @@
 """The learning figure: what the answer was after 0, 100, 500, 1000 and 2000 steps."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import numpy as np
 
-from bagwise.discovery.imageset import TruthBox
-from bagwise.discovery.runfolder import RunFolder, corners
-from bagwise.evaluation.corloc import boxes_of, iou
+from bagwise.discovery.run.folder import RunFolder, corners
+from bagwise.metrics.corloc import boxes_of, iou
+from bagwise.metrics.truth import TruthBox
 from bagwise.report.charts import Line, line_chart
 from bagwise.report.pictures import Answer, picture, thumbnail
+from bagwise.report.text import escape
 
 EXAMPLES = 4
 

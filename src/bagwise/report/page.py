@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from importlib.resources import files as package_files
 from typing import Any
 
 import numpy as np
 
-from bagwise.discovery.imageset import TruthBox
-from bagwise.discovery.runfolder import RunFolder
-from bagwise.discovery.words import counted
-from bagwise.evaluation.corloc import boxes_of, percent
-from bagwise.evaluation.kept import kept_evaluation, kept_truth
-from bagwise.progress import track
+from bagwise._utils.progress import track
+from bagwise._utils.words import confidence_in_words, counted
+from bagwise.discovery.evaluation.kept import kept_evaluation, kept_truth
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.metrics.corloc import boxes_of, percent
+from bagwise.metrics.truth import TruthBox
 from bagwise.report.charts import Line, histogram, line_chart
 from bagwise.report.learning import learning_section
 from bagwise.report.pictures import (
@@ -25,6 +24,9 @@ from bagwise.report.pictures import (
     rows_of_gallery,
     thumbnail,
 )
+from bagwise.report.reviewed import review_section
+from bagwise.report.tables import table
+from bagwise.report.text import escape
 
 PROBLEMS_SHOWN = 50
 # Nothing may be fetched and no script may run, whatever a file name or a label holds.
@@ -41,6 +43,7 @@ def render(run: RunFolder) -> str:
     sections = [
         _head(run, answers, evaluation),
         _class_table(run, answers, evaluation),
+        review_section(run),
         _plots(answers, evaluation),
         learning_section(run, answers, truth, classes),
         *_galleries(run, answers, truth, classes),
@@ -68,7 +71,7 @@ def _head(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evaluation: M
         (f"{objects:,}", "objects found"),
     ]
     if every:
-        cards.append((f"{np.mean([answer.confidence for answer in every]):.0%}", "mean confidence"))
+        cards.append((confidence_in_words(float(np.mean([answer.confidence for answer in every]))), "mean confidence"))
     if evaluation:
         for name, shown in (("per-class", "CorLoc, per class"), ("any-class", "CorLoc, any class")):
             mean = evaluation["corloc"][name]["mean"]
@@ -99,13 +102,13 @@ def _class_table(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evalua
         cells = [
             f'<a href="#class-{number}">{escape(label)}</a>' if label in shown else escape(label),
             f"{labelled.get(label, 0):,}",
-            f"{sure.mean():.0%}" if len(sure) else "–",
+            escape(confidence_in_words(float(sure.mean()))) if len(sure) else "–",
             f"{np.mean(sure < 0.5):.0%}" if len(sure) else "–",
         ]
         if rates:
             cells.append(percent(rates[label]) if label in rates else "–")
         rows.append(cells)
-    return f'<section id="classes"><h2>Classes</h2>{_table(heads, rows)}</section>'
+    return f'<section id="classes"><h2>Classes</h2>{table(heads, rows)}</section>'
 
 
 def _plots(answers: Mapping[str, Sequence[Answer]], evaluation: Mapping[str, Any] | None) -> str:
@@ -144,8 +147,8 @@ def _rate_plot(rates: Mapping[str, Any]) -> str:
         [str(count), *("–" if values[i] is None else f"{100 * values[i]:.1f}" for values in rates["methods"].values())]
         for i, count in enumerate(counts[:deepest])
     ]
-    table = _table(["boxes", *(escape(name) + ", %" for name in rates["methods"])], rows)
-    return f"<div><h3>Images with a right box, by number of boxes</h3>{chart}{table}</div>"
+    figures = table(["boxes", *(escape(name) + ", %" for name in rates["methods"])], rows)
+    return f"<div><h3>Images with a right box, by number of boxes</h3>{chart}{figures}</div>"
 
 
 def _calibration_plot(confidence: Mapping[str, Any]) -> str:
@@ -170,8 +173,8 @@ def _calibration_plot(confidence: Mapping[str, Any]) -> str:
             f"; average precision of the confidence {confidence['average_precision']:.3f} "
             f"(random order: {confidence['share_right']:.3f})"
         )
-    table = _table(["confidence, %", "right, %", "answers"], rows)
-    return f'<div><h3>Calibration of the confidence</h3>{chart}<p class="faint">{said}.</p>{table}</div>'
+    figures = table(["confidence, %", "right, %", "answers"], rows)
+    return f'<div><h3>Calibration of the confidence</h3>{chart}<p class="faint">{said}.</p>{figures}</div>'
 
 
 def _galleries(
@@ -181,11 +184,13 @@ def _galleries(
     note = ""
     if len(shown) < len(run.classes):
         note = f"<p>The {len(shown)} classes with the most images, of {len(run.classes)}.</p>"
-    key = _swatch("found") + (f" &nbsp; {_swatch('true')}" if truth is not None else "")
+    masked = any(answer.mask for found in answers.values() for answer in found)
+    names = ["found", *(["mask"] if masked else []), *(["true"] if truth is not None else [])]
+    key = " &nbsp; ".join(_swatch(name) for name in names)
     links = "".join(f'<li><a href="#class-{run.classes.index(name)}">{escape(name)}</a></li>' for name in shown)
     sections = [
-        f'<section id="galleries"><h2>Galleries</h2><p>{key}. The best answers are those the model is surest of, '
-        "the worst those it is least sure of; between them, the doubtful have a confidence nearest to one half.</p>"
+        f'<section id="galleries"><h2>Galleries</h2><p>{key}. Answers by the model\'s confidence: the highest, the '
+        "lowest, and between them those nearest to one half.</p>"
         f"{note}<nav aria-label='Classes'><ul>{links}</ul></nav></section>"
     ]
     for label in track(shown, description="pictures of classes"):
@@ -215,7 +220,7 @@ def _figure(run: RunFolder, answer: Answer, truth: Truth | None, classes: Mappin
     true = boxes_of((truth or {}).get(answer.file, ()), classes.get(answer.label, answer.label))
     boxes = [*(("true", box) for box in true), ("found", answer.box)]
     verdict = {True: "right", False: "wrong", None: ""}[answer.right]
-    sure = ">99%" if answer.confidence > 0.99 else f"{answer.confidence:.0%}"
+    sure = confidence_in_words(answer.confidence)
     caption = f"<b>{escape(sure)}</b>"
     if verdict:
         caption += f' <span class="verdict-{verdict}">{"✓" if answer.right else "✗"} {verdict}</span>'
@@ -226,7 +231,13 @@ def _figure(run: RunFolder, answer: Answer, truth: Truth | None, classes: Mappin
     )
     source = thumbnail(run, answer.file)
     return picture(
-        source, (answer.width, answer.height), boxes, alt=alt, caption=f"{caption} {escape(answer.file)}", state=verdict
+        source,
+        (answer.width, answer.height),
+        boxes,
+        alt=alt,
+        caption=f"{caption} {escape(answer.file)}",
+        state=verdict,
+        mask=answer.mask,
     )
 
 
@@ -236,8 +247,10 @@ def _problems(problems: Sequence[Mapping[str, str]]) -> str:
     rows = [[escape(problem["file"]), escape(problem["reason"])] for problem in problems[:PROBLEMS_SHOWN]]
     more = len(problems) - len(rows)
     rest = f"<p>and {more:,} more, in manifest.json</p>" if more > 0 else ""
-    table = _table(["file", "what was wrong"], rows, text=True)
-    return f'<section id="problems"><h2>{counted(len(problems), "problem")} with the images</h2>{table}{rest}</section>'
+    listed = table(["file", "what was wrong"], rows, text=True)
+    return (
+        f'<section id="problems"><h2>{counted(len(problems), "problem")} with the images</h2>{listed}{rest}</section>'
+    )
 
 
 def _small_print(run: RunFolder) -> str:
@@ -248,16 +261,8 @@ def _small_print(run: RunFolder) -> str:
         values |= run.manifest[key]
         if values:
             rows = [[escape(name), f"<code>{escape(_plain(value))}</code>"] for name, value in _flat(values)]
-            parts.append(f"<h3>{title}</h3>{_table([], rows, text=True)}")
+            parts.append(f"<h3>{title}</h3>{table([], rows, text=True)}")
     return f'<section id="settings"><h2>How it was made</h2>{"".join(parts)}</section>' if parts else ""
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], text: bool = False) -> str:
-    """A table of cells that are HTML already."""
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    top = f"<thead><tr>{head}</tr></thead>" if heads else ""
-    return f'<div class="scroll"><table{" class=text" if text else ""}>{top}<tbody>{body}</tbody></table></div>'
 
 
 def _moment(created: str) -> str:

@@ -4,20 +4,22 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
-from bagwise._optional import require
-from bagwise.discovery.images import ImageError, read_image
-from bagwise.discovery.imageset import TruthBox
-from bagwise.discovery.runfolder import RunFolder, corners
-from bagwise.evaluation.corloc import boxes_of, iou
+from bagwise._utils.optional import require
+from bagwise._utils.rle import decode_mask
+from bagwise.discovery.run.folder import RunFolder, corners
+from bagwise.discovery.sources.images import ImageError, read_image
+from bagwise.metrics.corloc import boxes_of, iou
+from bagwise.metrics.truth import TruthBox
+from bagwise.report.text import escape
 
 LONG_SIDE = 320  # pixels; about 15 KB as JPEG
 QUALITY = 72
 BUDGET = 240  # gallery pictures in all, so that the page stays below some 10 MB for any run
 MOST_PER_ROW = 6
+MASK_COLOUR = (255, 140, 0)  # that of the found box which it belongs to
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Answer:
     box: np.ndarray
     confidence: float
     right: bool | None
+    mask: str = ""
 
 
 def answers_by_class(
@@ -42,9 +45,9 @@ def answers_by_class(
     """
     images = run.images.to_pylist()
     boxes = corners(run.boxes)
-    columns = (run.boxes[name].to_pylist() for name in ("image_id", "label", "rank", "confidence"))
+    columns = (run.boxes[name].to_pylist() for name in ("image_id", "label", "rank", "confidence", "mask"))
     found: dict[str, list[Answer]] = {label: [] for label in run.classes}
-    for row, (number, label, rank, confidence) in enumerate(zip(*columns, strict=True)):
+    for row, (number, label, rank, confidence, mask) in enumerate(zip(*columns, strict=True)):
         if rank:
             continue
         image = images[number - 1]
@@ -53,20 +56,23 @@ def answers_by_class(
         if len(objects):
             right = bool((iou(boxes[row], objects) > 0.5).any())
         size = image["width"], image["height"]
-        found[label].append(Answer(image["file"], *size, label, boxes[row], confidence, right))
+        found[label].append(Answer(image["file"], *size, label, boxes[row], confidence, right, mask))
     for answers in found.values():
         answers.sort(key=lambda answer: (-answer.confidence, answer.file))
     return found
 
 
 def rows_of_gallery(answers: Sequence[Answer], per_row: int) -> dict[str, list[Answer]]:
-    """The best, the doubtful (confidence nearest one half) and the worst; no answer twice."""
-    best = list(answers[:per_row])
+    """The most confident answers, the least confident ones, and between them those nearest one half; none twice.
+
+    The headings speak of confidence, not of quality: the least confident answer of an easy class is often right.
+    """
+    most = list(answers[:per_row])
     rest = list(answers[per_row:])
-    worst = rest[::-1][:per_row]
-    middle = rest[: len(rest) - len(worst)]
-    doubtful = sorted(middle, key=lambda answer: abs(answer.confidence - 0.5))[:per_row]
-    return {"Best": best, "Doubtful": doubtful, "Worst": worst}
+    least = rest[::-1][:per_row]
+    middle = rest[: len(rest) - len(least)]
+    between = sorted(middle, key=lambda answer: abs(answer.confidence - 0.5))[:per_row]
+    return {"Most confident": most, "In between": between, "Least confident": least}
 
 
 def per_row(classes: int) -> int:
@@ -87,6 +93,18 @@ def thumbnail(run: RunFolder, file: str, long_side: int = LONG_SIDE) -> str | No
     return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
 
 
+def mask_picture(mask: str, size: tuple[int, int], long_side: int = LONG_SIDE) -> str:
+    """A mask of an image of this (width, height) as a data URL of a small PNG, clear around it."""
+    pil = require("PIL.Image", extra="vision")
+    width, height = size
+    image = pil.fromarray(decode_mask(mask, height, width).astype(np.uint8), "P")
+    image.putpalette([0, 0, 0, *MASK_COLOUR])
+    image.thumbnail((long_side, long_side), pil.Resampling.NEAREST)
+    data = io.BytesIO()
+    image.save(data, "PNG", optimize=True, transparency=0, bits=1)
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode("ascii")
+
+
 def picture(
     source: str | None,
     size: tuple[int, int],
@@ -95,18 +113,20 @@ def picture(
     alt: str,
     caption: str,
     state: str = "",
+    mask: str = "",
 ) -> str:
-    """A figure: the image, boxes over it as (css class, corners), and a caption (HTML)."""
+    """A figure: the image, a mask and boxes over it as (css class, corners), and a caption (HTML)."""
     width, height = size
     if source is None:
         inner = f'<div class="missing" role="img" aria-label="{escape(alt)}">image not found</div>'
     else:
-        # Each box twice: a dark line under the coloured one, so that it shows on any photograph.
+        # Each box twice: a dark line under the coloured one, so that it shows on any image.
         pairs = [(kind, _place(box)) for css, box in boxes for kind in ("under", css)]
         shapes = "".join(f'<rect class="{kind}" {place}/>' for kind, place in pairs)
         overlay = f'<svg viewBox="0 0 {width} {height}" preserveAspectRatio="none" aria-hidden="true">{shapes}</svg>'
         ratio = f'width="{width}" height="{height}"'
-        inner = f'<img src="{source}" {ratio} alt="{escape(alt)}" decoding="async">{overlay}'
+        tint = f'<img class="mask" src="{mask_picture(mask, size)}" alt="">' if mask else ""
+        inner = f'<img src="{source}" {ratio} alt="{escape(alt)}" decoding="async">{tint}{overlay}'
     return f'<figure class="{state}"><div class="frame">{inner}</div><figcaption>{caption}</figcaption></figure>'
 
 

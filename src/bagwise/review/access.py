@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bagwise.caches import cache_folder
+from bagwise._utils.caches import cache_folder
 
 LARGEST_BODY = 256 * 1024
 PROTECTIVE_HEADERS = {

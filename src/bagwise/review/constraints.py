@@ -1,14 +1,15 @@
 """What a person's decision says about the boxes of an image, in the terms of multiple-instance learning.
 
 An image nobody looked at stays what it was: a bag of which some box holds the class. A confirmed box is a bag of one
-that is positive; a box that lies elsewhere, or that the person passed over, is a bag of one that is negative.
+that is positive; a box that lies elsewhere, or that the person passed over, is a bag of one that is negative. In an
+image whose label is wrong no box holds the class: a negative bag, as any image without the label.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from bagwise.discovery.boxes import overlaps, suppress
+from bagwise._utils.boxes import overlaps, suppress
 from bagwise.review.decisions import ItemState
 
 SAME_BOX = 0.5  # overlap from which a proposal stands for the box that a person confirmed or passed over
@@ -45,7 +46,7 @@ def constraints_of(boxes: np.ndarray, scores: np.ndarray, state: ItemState) -> C
     scores : float array (n,)
         What the model gives them now.
     state : ItemState
-        What the person decided.
+        What the person decided of a label that is not wrong.
     """
     everything = np.arange(len(boxes))
     nothing = everything[:0]

@@ -4,14 +4,15 @@ Everything is decoded and encoded again, so that a file which is not a picture c
 """
 
 import io
+import os
 import threading
-import uuid
 from collections import OrderedDict
 from pathlib import Path
 
-from bagwise._optional import require
-from bagwise.discovery.images import FORMATS, LARGEST_AREA, ImageError, read_image
-from bagwise.discovery.runfolder import RunFolder
+from bagwise._utils.atomic import replacing
+from bagwise._utils.optional import require
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.sources.images import FORMATS, LARGEST_AREA, ImageError, read_image
 
 THUMBNAIL_SIDE = 192
 DISPLAY_SIDE = 1920
@@ -45,16 +46,14 @@ class Pictures:
     def thumbnail(self, image_id: int) -> bytes:
         path = self.path(image_id)
         kept = self._cache / f"{image_id}.jpg"
-        try:
-            if kept.stat().st_mtime >= path.stat().st_mtime:
-                return kept.read_bytes()
-        except FileNotFoundError:
-            pass  # not made yet, or the image is gone: render says which
-        data = render(path, THUMBNAIL_SIDE, quality=80)
-        self._cache.mkdir(parents=True, exist_ok=True)
-        aside = kept.with_name(f".{image_id}-{uuid.uuid4().hex}")
-        aside.write_bytes(data)  # two requests may race: each writes its own, and the renames are whole
-        aside.replace(kept)
+        # A thumbnail carries its image's own time: with its own it would look fresh after a clock was set back.
+        changed = path.stat().st_mtime_ns if path.exists() else 0
+        if kept.exists() and kept.stat().st_mtime_ns == changed:
+            return kept.read_bytes()
+        data = render(path, THUMBNAIL_SIDE, quality=80)  # says so when the image is gone
+        with replacing(kept) as aside:  # two requests may race: each writes its own, and the renames are whole
+            aside.write_bytes(data)
+            os.utime(aside, ns=(changed, changed))
         return data
 
     def display(self, image_id: int) -> bytes:

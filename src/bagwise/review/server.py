@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bagwise._optional import require
+from bagwise._utils.optional import require
 
 require("starlette", extra="review")
 require("uvicorn", extra="review")
@@ -19,8 +19,8 @@ from starlette.requests import Request  # noqa: E402
 from starlette.responses import JSONResponse, Response  # noqa: E402
 from starlette.routing import Route  # noqa: E402
 
-from bagwise.discovery.images import ImageError  # noqa: E402
-from bagwise.discovery.runfolder import RunFolder  # noqa: E402
+from bagwise.discovery.run.folder import RunFolder  # noqa: E402
+from bagwise.discovery.sources.images import ImageError  # noqa: E402
 from bagwise.review.access import Guard, is_loopback, run_token  # noqa: E402
 from bagwise.review.decisions import Conflict, ReviewError  # noqa: E402
 from bagwise.review.session import ReviewSession  # noqa: E402
@@ -48,7 +48,7 @@ def make_app(session: ReviewSession, *, token: str, host: str, port: int) -> Gua
         return Response(files[name], media_type=media_type, headers={"Cache-Control": "no-cache"})
 
     def index(request: Request) -> Response:
-        return JSONResponse(session.index())
+        return Response(session.index(), media_type="application/json")
 
     def item(request: Request) -> Response:
         return JSONResponse(session.item(request.path_params["item"]))
@@ -116,7 +116,9 @@ def listen(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     wishes = [port] if port is not None else [DEFAULT_PORT, 0]
     for wish in wishes:
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # With the protocol named, asyncio sends small answers at once; otherwise each may wait 40 ms for the last one's
+        # acknowledgement.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, wish))

@@ -7,12 +7,14 @@ from datetime import datetime
 from itertools import chain, count
 from typing import Any
 
-from bagwise.discovery.runfolder import RunFolder
-from bagwise.review.decisions import DecisionLog, ItemState, Pair, ReviewError, check_boxes
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.review.decisions import UNTOUCHED, ItemState, Pair, ReviewError, check_boxes
 from bagwise.review.items import Items
+from bagwise.review.listing import Listing, as_json
+from bagwise.review.log import DecisionLog
 from bagwise.review.pictures import Pictures
 
-STATUS_CODE = {"open": 0, "accepted": 1, "rejected": 2}
+LONGEST_LABEL = 100
 Answer = dict[str, Any]
 
 
@@ -27,53 +29,42 @@ class ReviewSession:
     def __init__(self, run: RunFolder):
         self.run = run
         self.generation = self._boxes_written()  # of the boxes shown: it changes when they do, also across restarts
-        self.items = Items(run)
         self.log = DecisionLog(run.decisions_path)
+        try:
+            self._listing = Listing(run, self.log)
+        except BaseException:
+            self.log.close()
+            raise
         self.pictures = Pictures(run, run.path / "review" / "thumbnails")
         # Part of the pictures' addresses, so that a browser never shows one run's pictures for another's.
         identity = f"{run.path.resolve()} {run.manifest['created']}"
         self._picture_key = hashlib.sha256(identity.encode()).hexdigest()[:12]
         self._refit_lock = threading.Lock()
         self._refit_answer: Answer = {"state": "idle"}
-        self._learnt_up_to = 0  # the line of the log; a class without a later one would learn nothing new
+        self._learned_up_to = 0  # the line of the log; a class without a later one would learn nothing new
+
+    @property
+    def items(self) -> Items:
+        """What there is to check; after a refit another object, with the same numbers."""
+        return self._listing.items
 
     def _boxes_written(self) -> str:
         return str((self.run.path / "boxes.parquet").stat().st_mtime_ns)
 
-    def index(self) -> Answer:
-        """All items in brief: enough to list, filter and sort them without asking again.
-
-        ``items`` holds one row per item: image number, class number, confidence, status, version, whether a person
-        changed the boxes, and the first box (or nothing).
-        """
-        # Before what they are about: a decision made or a refit ended meanwhile is then told again, not missed.
-        seq, generation = self.log.seq, self.generation
-        states = self.log.states()
-        rows = [self._row(item, states.get(pair)) for item, pair in enumerate(self.items.pairs)]
-        images = [list(values) for values in zip(self.items.files, self.items.width, self.items.height)]
-        return {
+    def index(self) -> bytes:
+        """All items in brief, as JSON: enough to list, filter and sort them without asking again."""
+        generation = self.generation  # before the rows: a refit that ends meanwhile is then told again, not missed
+        seq, rows = self._listing.rows()
+        brief = {
             "run": self.run.path.resolve().name,
             "key": self._picture_key,
             "classes": self.items.classes,
-            "images": images,
-            "items": rows,
             "seq": seq,
             "generation": generation,
             "refit": self._refit_answer,
             "can_refit": self.run.store_path.exists(),
         }
-
-    def _row(self, item: int, state: ItemState | None) -> list:
-        state = state or self.log.state(self.items.pairs[item])
-        return [
-            int(self.items.image_id[item]),
-            int(self.items.label_index[item]),
-            round(self.items.confidence(item), 4),
-            STATUS_CODE[state.status],
-            state.version,
-            int(state.boxes is not None),
-            self.items.first_shown(item, state),
-        ]
+        return f'{as_json(brief)[:-1]},"images":{self._listing.images},"items":{rows}}}'.encode()
 
     def item(self, item: int) -> Answer:
         """One item in full."""
@@ -82,48 +73,69 @@ class ReviewSession:
         suggestion = self.items.suggestion(item)
         return {
             "item": item,
-            "row": self._row(item, state),
+            "row": self._listing.row(item, state),
             "version": state.version,
             "status": state.status,
             "boxes": self.items.shown_boxes(item, state),
             "rejected": state.rejected,
             "objects": suggestion.objects,
             "candidates": suggestion.candidates,
+            "masks": suggestion.masks,
         }
 
     def decide(self, item: int, request: Answer) -> Answer:
-        """Carry one decision out; see `DecisionLog.decide`."""
+        """Carry one decision out; see `DecisionLog.decide` and `DecisionLog.add`.
+
+        "absent" with ``to`` gives the image that label instead, "add" gives it as well; the answer then holds the
+        item of the other label under ``also``.
+        """
         self._check_item(item)
         width, height = self.items.size(item)
-        boxes = request.get("boxes")
+        boxes, action = request.get("boxes"), _text(request, "action")
+        pair, image_id = self.items.pairs[item], self.items.image_id[item]
+        who = {"client": _text(request, "client"), "key": _text(request, "key")}
+        to = None
+        if action == "add" or (action == "absent" and request.get("to") is not None):
+            to = _label(request)
+        if to == pair[1]:
+            raise ReviewError(f"the image has the label {to!r} already: choose another")
+        other = (pair[0], to) if to is not None else None
+        known = other is not None and self.items.number.get(other, len(self.items)) < self.items.n_of_run
+        if action == "add" and other is not None:
+            self.log.add(other, image_id, known=known, **who)
+            return self._with_also(item, other)
         self.log.decide(
-            self.items.pairs[item],
-            int(self.items.image_id[item]),
-            _text(request, "action"),
+            pair,
+            image_id,
+            action,
             boxes=None if boxes is None else check_boxes(boxes, width=width, height=height),
             rejected=check_boxes(request.get("rejected", []), width=width, height=height),
             version=_whole_number(request, "version"),
-            client=_text(request, "client"),
-            key=_text(request, "key"),
+            to=to,
+            known=known,
+            **who,
         )
-        return self.item(item)
+        return self.item(item) if other is None else self._with_also(item, other)
+
+    def _with_also(self, item: int, other: Pair) -> Answer:
+        number = self._listing.number(other)
+        if number is None:  # undone by another window meanwhile
+            return self.item(item)
+        return {**self.item(item), "also": self.item(number), "classes": self.items.classes}
 
     def undo(self, request: Answer) -> Answer:
         """Take the client's last change back; ``item`` is None when there is none."""
         undone = self.log.undo(_text(request, "client"), _text(request, "key"))
-        if undone is None or undone[0] not in self.items.number:
-            return {"item": None}
-        return self.item(self.items.number[undone[0]])
+        number = None if undone is None else self._listing.number(undone[0])
+        return {"item": None} if number is None else self.item(number)
 
     def changes(self, since: int) -> Answer:
         """What happened after line ``since`` of the log."""
         seq, generation = self.log.seq, self.generation
-        changed = [
-            [self.items.number[pair], self._row(self.items.number[pair], state)]
-            for pair, state in self.log.changed_since(since)
-            if pair in self.items.number
-        ]
-        return {"seq": seq, "generation": generation, "refit": self._refit_answer, "items": changed}
+        numbered = [(self._listing.number(pair), state) for pair, state in self.log.changed_since(since)]
+        changed = [[number, self._listing.row(number, state)] for number, state in numbered if number is not None]
+        answer = {"seq": seq, "generation": generation, "refit": self._refit_answer, "items": changed}
+        return {**answer, "classes": self.items.classes} if changed else answer
 
     def start_refit(self) -> Answer:
         """Learn from the decisions in the background; one refit at a time."""
@@ -140,9 +152,9 @@ class ReviewSession:
             started = time.perf_counter()
             seq, states = self.log.seq, self.log.states()
             before = self._open_answers(states)
-            refit(self.run, states, {label for (_, label), _ in self.log.changed_since(self._learnt_up_to)})
-            self._learnt_up_to = seq
-            self.items.read_boxes(self.run.boxes)
+            refit(self.run, states, {label for (_, label), _ in self.log.changed_since(self._learned_up_to)})
+            self._learned_up_to = seq
+            self._listing = Listing(self.run, self.log)  # the same numbers, other boxes, maybe more classes
             self.generation = self._boxes_written()
             after = self._open_answers(states)
             self._refit_answer = {
@@ -158,14 +170,13 @@ class ReviewSession:
             self._refit_lock.release()
 
     def _open_answers(self, states: dict[Pair, ItemState]) -> dict[int, Any]:
-        open_items = [
-            i for i, pair in enumerate(self.items.pairs) if pair not in states or states[pair].status == "open"
-        ]
+        now = [states.get(pair, UNTOUCHED) for pair in self.items.pairs]
+        open_items = [i for i, each in enumerate(now) if each.status == "open" and self.items.is_listed(i, each)]
         return {item: self.items.suggestion(item).objects[:1] for item in open_items}
 
     def export(self, request: Answer) -> Answer:
         """Write the boxes as they stand to a new folder under the run, by the exporters of `bagwise export`."""
-        from bagwise.discovery.export import FORMATS
+        from bagwise.discovery.run.export import FORMATS
         from bagwise.review.export import export_reviewed
 
         name = _text(request, "format")
@@ -191,6 +202,15 @@ def _text(request: Answer, name: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= 100:
         raise ReviewError(f"{name} must be a short text")
     return value
+
+
+def _label(request: Answer) -> str:
+    """The name of a class, as a person typed it."""
+    value = request.get("to")
+    label = " ".join(value.split()) if isinstance(value, str) else ""
+    if not 0 < len(label) <= LONGEST_LABEL or not label.isprintable():
+        raise ReviewError(f"the name of a class must be a text of at most {LONGEST_LABEL} characters")
+    return label
 
 
 def _whole_number(request: Answer, name: str) -> int:

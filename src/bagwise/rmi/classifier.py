@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.utils import check_random_state, compute_class_weight
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
+from bagwise._utils.mapped import bag_blocks, is_large_map
+from bagwise._utils.sklearn_private import Interval, StrOptions, check_sample_weight
 from bagwise.bags import Bags
-from bagwise.base import FloatArray, InstanceScorer, check_bags, check_labels
-from bagwise.mapped import bag_blocks, is_large_map
-from bagwise.preprocessing import SCALINGS, InstanceNystroem, InstanceScaler
-from bagwise.rmi.objective import Loss, bag_log_odds
-from bagwise.rmi.solvers import Iterate, Problem, lbfgs, orders, sgd
-from bagwise.rmi.tensors import TensorBags, as_arrays, dispatched, like, linear_scores, tensor_bags
+from bagwise.base import FloatArray, check_bags, check_labels
+from bagwise.preprocessing import (
+    GAMMA_CONSTRAINT,
+    SCALINGS,
+    InstanceNystroem,
+    InstanceScaler,
+    gaussian_gamma,
+    row_weights,
+)
+from bagwise.rmi import path
+from bagwise.rmi.candidates import Grid
+from bagwise.rmi.lbfgs import lbfgs
+from bagwise.rmi.objective import Loss
+from bagwise.rmi.problem import Iterate, Problem, in_single_precision, orders, with_size_prior
+from bagwise.rmi.scoring import LinearScorer
+from bagwise.rmi.sgd import sgd
+from bagwise.rmi.tensors import as_arrays
 
 
-def _tensors_for_tensors(method: Callable[[Any, Any], NDArray]) -> Callable[[Any, Any], Any]:
-    """Make a method of bags answer with tensors where scikit-learn's array API dispatch asks for it."""
-
-    @wraps(method)
-    def call(self: Any, X: Any) -> Any:
-        values = method(self, X)
-        return like(X, values) if dispatched(X) else values
-
-    return call
+def _has_fixed_lam(model: RMISVC) -> bool:
+    if model.lam == "auto":
+        raise AttributeError(
+            "partial_fit needs a number as lam, because 'auto' compares models on all bags: try lam=0.01"
+        )
+    return True
 
 
-class RMISVC(InstanceScorer):
+class RMISVC(LinearScorer):
     """Relaxed multiple-instance support vector machine.
 
     A linear score for each instance, turned into a probability; a bag is positive with the noisy-OR of its
@@ -46,58 +53,89 @@ class RMISVC(InstanceScorer):
 
     Parameters
     ----------
-    lam : float
-        λ, the weight of the regulariser. The defaults of ``lam``, ``beta`` and ``margin`` are those that
-        ``benchmarks/default_search.py`` chose, leaving one data set out at a time.
-    beta : float
+    lam : float or "auto", default="auto"
+        λ, the weight of the regulariser. "auto" fits a path of λ, with ``scaling`` and ``pooling`` where these are
+        "auto" too, scores every training bag by models fitted without its fold, and takes the candidate whose
+        calibrated out-of-fold scores have the smallest log loss (see `bagwise.rmi.path`). That costs about as much as
+        twenty fits. A number is taken as it is.
+    beta : float, default=5.0
         β, the weight of the bag loss against the instance loss.
-    margin : float
+    margin : float, default=0.5
         m0, the margin that instances should keep from the border.
-    threshold : float
+    threshold : float, default=0.5
         p0, the probability from which the hinge takes an instance for positive.
-    epochs : int
-        Passes over the bags. With ``solver="lbfgs"`` these lead to the point it starts from; 0 starts at zero.
-    max_steps : int, optional
+    pooling : {"auto", "noisy-or", "normalized"}, default="auto"
+        From instances to their bag. "noisy-or" is the paper's, in which a bag is the more likely positive the more
+        instances it has. "normalized" subtracts log m from the scores of a bag of m instances, so that its size alone
+        says nothing: needed for bags of hundreds of instances or more. "auto" chooses with ``lam="auto"`` ("normalized"
+        where size alone nearly tells the labels), and is "noisy-or" with a number.
+    calibrate : bool or "auto", default="auto"
+        Whether probabilities, and the border between the classes, come from a logistic curve fitted to out-of-fold
+        scores. "auto" does so with ``lam="auto"``, which has those scores anyway. With a number as ``lam``, True costs
+        about two more fits; without it, the probabilities are the objective's own, which are far too sure on bags that
+        the model has not seen.
+    epochs : int, default=100
+        Passes over the bags. With ``solver="lbfgs"`` these lead to the point it starts from; 0 starts at zero. The
+        candidates of ``lam="auto"`` get half as many.
+    max_steps : int, default=None
         T, the number of steps: in place of ``epochs`` when given.
-    solver : {"sgd", "lbfgs"}
-    average : bool
+    solver : {"sgd", "lbfgs"}, default="sgd"
+    average : bool, default=True
         Return the mean of the iterates of the second half of the steps, not the last one.
-    sampling : {"shuffle", "uniform"}
-        Visit the bags in a fresh random order each pass, or draw each one independently.
-    radius : {"pegasos", "safe", None}
-        Project iterates into the ball of radius 1/√λ (which suits the plain hinge, and may be too small here), into
-        one that surely holds the minimiser, or not at all.
-    fit_intercept : bool
+    sampling : {"shuffle", "blocks", "uniform"}, default="shuffle"
+        Visit the bags in a fresh random order each pass; the same, but in runs of neighbouring bags, which reads a file
+        larger than memory several times faster from a slow disk; or draw each one independently. The model depends on
+        the order, and not on whether the bags lie in memory or in a file.
+    radius : {"safe", "pegasos", None}, default="safe"
+        Project iterates into a ball that surely holds the minimiser, into the one of radius 1/√λ (which suits the plain
+        hinge, and may be too small here), or not at all.
+    fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
-    scaling : {"auto", "standard", "unit", "global", None}
-        What to do with the instances first; see `InstanceScaler`.
-    kernel : {"linear", "rbf"}
+    scaling : {"auto", "standard", "unit", "global", None}, default="auto"
+        What to do with the instances first; see `InstanceScaler`. With ``lam="auto"``, "auto" chooses between
+        `InstanceScaler`'s "auto" and "unit" for dense instances ("standard" as well, where there are ten columns or
+        fewer), and between "unit" and "global" for sparse ones.
+    kernel : {"linear", "rbf"}, default="linear"
         "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström).
-    gamma : float or "scale"
-        Width of the Gaussian kernel.
-    n_components : int
+    gamma : float, "scale" or "distance", default="distance"
+        Width of the Gaussian kernel: "distance" is one over the mean squared distance between instances, "scale" what
+        scikit-learn means by it.
+    n_components : int, default=256
         Number of landmarks of the Gaussian kernel.
-    class_weight : dict, "balanced" or None
-        Weights of bags by their label, times their ``sample_weight``.
-    max_iter, tol
-        Limits of L-BFGS.
-    track_objective : bool
+    max_iter : int, default=200
+        Most iterations of L-BFGS; it warns when these were too few.
+    tol : float, default=1e-5
+        L-BFGS stops at a gradient below this.
+    track_objective : bool, default=False
         Keep the objective after every pass in ``objective_``. Costs one more pass over the data each time.
-    warm_start : bool
-        Let ``fit`` go on from the last solution.
-    device : {"cpu", "cuda"}
+    warm_start : bool, default=False
+        Let ``fit`` start from the last solution, with the λ, scaling, pooling and calibration that were chosen first.
+    device : {"cpu", "cuda"}, default="cpu"
         "cuda" keeps the instances on an NVIDIA card and makes the stochastic steps there (needs the extra ``gpu``):
-        the same steps in the same order, equal to rounding.
-    random_state : int, RandomState or None
-        Order of the bags, and the landmarks.
+        the same steps in the same order, each equal to rounding. What ``lam="auto"`` chooses is chosen on the CPU and
+        is the same for both.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the weights of bags by their label, in the objective and in the calibration.
+    positive : label, default=None
+        Of two labels, the one that a single instance causes; by default the one that sorts last.
+    random_state : int, RandomState or None, default=None
+        Order of the bags, folds, and the landmarks.
 
     Attributes
     ----------
     coef_ : (n_problems, n_mapped_features) array
         One row for two classes, else one per class; for scaled and mapped instances.
     intercept_ : (n_problems,) array
+    lam_, scaling_, pooling_ : float, str or None, str
+        What was chosen, or given.
+    calibration_ : (n_problems, 2) array or None
+        Slope and offset of the logistic curve over the log-odds of each binary problem.
+    path_ : dict of (n_candidates,) arrays, or None where nothing was compared
+        ``lam``, ``scaling`` and ``pooling`` of each candidate; ``log_loss``, that of its calibrated out-of-fold scores
+        (the mean over binary problems); ``smoothed_log_loss``, the same averaged with the neighbours on the path;
+        ``chosen``, True for the one with the smallest of these.
     n_steps_ : int
-        Steps made in all, ``partial_fit`` and warm starts included.
+        Steps made in all, ``partial_fit``, warm starts and those of a chosen candidate included.
     n_iter_ : int
         Passes over the bags, or iterations of L-BFGS.
     objective_ : (n_passes, n_problems) array, when ``track_objective`` is set
@@ -112,26 +150,32 @@ class RMISVC(InstanceScorer):
     >>> from bagwise import RMISVC
     >>> from bagwise.datasets import load_musk1
     >>> bags, y = load_musk1()
-    >>> model = RMISVC(random_state=0).fit(bags, y)
-    >>> model.predict(bags[:3])
-    array([1, 1, 1])
+    >>> model = RMISVC(random_state=0).fit(bags[::2], y[::2])
+    >>> model.predict(bags[43:53:2])
+    array([1, 1, 0, 0, 0])
+    >>> model.predict_proba(bags[43:53:2])[:, 1].round(1)
+    array([0.9, 0.7, 0.1, 0.3, 0.1])
+    >>> print(f"lam {model.lam_:.3f}, {model.pooling_}; right on new bags: {model.score(bags[1::2], y[1::2]):.2f}")
+    lam 0.010, normalized; right on new bags: 0.85
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
-        "lam": [Interval(Real, 0, None, closed="neither")],
+        "lam": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="neither")],
+        "pooling": [StrOptions({"auto", *path.POOLINGS})],
+        "calibrate": [StrOptions({"auto"}), "boolean"],
         "epochs": [Interval(Integral, 0, None, closed="left")],
         "max_steps": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions({"sgd", "lbfgs"})],
         "average": ["boolean"],
-        "sampling": [StrOptions({"shuffle", "uniform"})],
+        "sampling": [StrOptions({"shuffle", "blocks", "uniform"})],
         "radius": [StrOptions({"pegasos", "safe"}), None],
         "fit_intercept": ["boolean"],
         "scaling": [StrOptions({s for s in SCALINGS if s}), None],
         "kernel": [StrOptions({"linear", "rbf"})],
-        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+        "gamma": GAMMA_CONSTRAINT,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -144,11 +188,13 @@ class RMISVC(InstanceScorer):
 
     def __init__(
         self,
-        lam: float = 3e-5,
+        lam: float | str = "auto",
         beta: float = 5.0,
-        margin: float = 2.0,
+        margin: float = 0.5,
         threshold: float = 0.5,
         *,
+        pooling: str = "auto",
+        calibrate: bool | str = "auto",
         epochs: int = 100,
         max_steps: int | None = None,
         solver: str = "sgd",
@@ -158,20 +204,23 @@ class RMISVC(InstanceScorer):
         fit_intercept: bool = True,
         scaling: str | None = "auto",
         kernel: str = "linear",
-        gamma: float | str = "scale",
+        gamma: float | str = "distance",
         n_components: int = 256,
-        class_weight: dict | str | None = None,
         max_iter: int = 200,
         tol: float = 1e-5,
         track_objective: bool = False,
         warm_start: bool = False,
         device: str = "cpu",
+        class_weight: dict | str | None = None,
+        positive: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.lam = lam
         self.beta = beta
         self.margin = margin
         self.threshold = threshold
+        self.pooling = pooling
+        self.calibrate = calibrate
         self.epochs = epochs
         self.max_steps = max_steps
         self.solver = solver
@@ -183,34 +232,37 @@ class RMISVC(InstanceScorer):
         self.kernel = kernel
         self.gamma = gamma
         self.n_components = n_components
-        self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
         self.track_objective = track_objective
         self.warm_start = warm_start
         self.device = device
+        self.class_weight = class_weight
+        self.positive = positive
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from bags X and one label for each, as every `BagClassifier` does; tensors are copied to NumPy."""
-        return super().fit(as_arrays(X), as_arrays(y), as_arrays(sample_weight))
+        y = as_arrays(y)
+        if self.warm_start and hasattr(self, "coef_") and not np.array_equal(np.unique(y), self.classes_):
+            raise ValueError(
+                f"warm_start needs the classes of the last fit, {self.classes_.tolist()}, but y holds "
+                f"{np.unique(y).tolist()}: fit a new model"
+            )
+        return super().fit(as_arrays(X), y, as_arrays(sample_weight))
 
+    uses_prior = True
     _last: Iterate  # where the stochastic solver stands; coef_ may be an average, or L-BFGS's answer
 
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         self._validate_params()
+        resumed = self.warm_start and hasattr(self, "coef_")
+        weights = self._weights(targets, weight)
+        if not resumed:
+            self._last = self._choose(bags, targets, weight)
         rng = check_random_state(self.random_state)
-        go_on = self.warm_start and hasattr(self, "coef_")
-        if go_on and self.coef_.shape[0] != targets.shape[1]:
-            raise ValueError(
-                f"warm_start needs the classes of the last fit ({self.coef_.shape[0]} problems), "
-                f"but y now makes {targets.shape[1]}: fit a new model"
-            )
-        if not go_on:
-            self._fit_maps(bags, rng)
-        problem = self._problem(bags, targets, weight)
-        start: Iterate = self._last if go_on else Iterate.zero(targets.shape[1], self._n_mapped_features)
-        steps = self.epochs * len(bags) if self.max_steps is None else self.max_steps
+        problem, start = self._problem(bags, targets, weights), self._last
+        steps = self._steps(len(bags))
         self.n_iter_ = -(-steps // len(bags))
         history: list[FloatArray] = []
         self._last, solution = sgd(
@@ -228,45 +280,109 @@ class RMISVC(InstanceScorer):
             solution, self.n_iter_ = lbfgs(problem, solution, max_iter=self.max_iter, tol=self.tol)
             if self.track_objective:
                 history.append(problem.objective(solution.coef, solution.intercept))
-        self._take(solution)
+        self.coef_, self.intercept_, self.n_steps_ = solution.coef, solution.intercept, solution.steps
         if self.track_objective:
             self.objective_ = np.array(history)
 
+    def _choose(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Iterate:
+        """Set λ, scaling, pooling and calibration: what was given, or what out-of-fold scores say.
+
+        Also sets the scaler and the map, and returns where to start.
+        """
+        searched = self.lam == "auto"
+        seed, weights = self._seed(), self._weights(targets, weight)
+        passes = path.passes_for(bags, max(1, -(-self._steps(len(bags)) // len(bags))))
+        poolings = path.poolings_for(bags, targets, weights) if searched and self.pooling == "auto" else None
+        grid = Grid(
+            path.LAMS if searched else [float(self.lam)],
+            poolings or [self._pooling_as_given()],
+            passes,
+            self.average,
+            self.radius,
+            lambda n: self._orders(bags, n * len(bags), np.random.RandomState(seed)),
+        )
+        scalings = path.scalings_for(bags.instances) if searched and self.scaling == "auto" else [self.scaling]
+        search = path.Search(grid, scalings)
+        maps: dict[str | None, LinearScorer] = {}
+
+        def map_for(scaling: str | None) -> tuple[Callable[[Bags], Bags], int]:
+            maps[scaling] = other = RMISVC(kernel=self.kernel, gamma=self.gamma, n_components=self.n_components)
+            other.n_features_in_ = bags.n_features
+            other._fit_maps(bags, scaling, weight, np.random.RandomState(seed))
+            return other._mapped, other._n_mapped_features
+
+        choice = search.fallback()
+        if searched or self.calibrate is True:
+            problem = Problem(bags, targets, weights, self._loss(1.0), bool(self.fit_intercept))
+            choice = search.choose(problem, map_for, seed)
+        self.lam_, self.scaling_, self.pooling_, self.path_ = choice.lam, choice.scaling, choice.pooling, choice.path
+        self.calibration_ = choice.calibration if self.calibrate else None
+        if choice.scaling not in maps:
+            map_for(choice.scaling)
+        self.scaler_, self.kernel_map_ = maps[choice.scaling].scaler_, maps[choice.scaling].kernel_map_
+        if searched and choice.start is not None:
+            return choice.start
+        return Iterate.zero(targets.shape[1], self._n_mapped_features)
+
+    def _pooling_as_given(self) -> str:
+        return "noisy-or" if self.pooling == "auto" else self.pooling
+
+    def _seed(self) -> int:
+        """One for the folds and the candidates, so that the final fit is that of a model to which λ was given."""
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _steps(self, n_bags: int) -> int:
+        return self.epochs * n_bags if self.max_steps is None else self.max_steps
+
+    @available_if(_has_fixed_lam)
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Make one pass over some more bags; the scaling and the map stay those of the first call.
 
-        Steps are as long as 1/(lam t): until about 1/lam bags have come, the model is far from its solution. The
-        default ``lam`` is meant for `fit`, with its hundred passes; for a short stream give a larger one.
+        Needs a number as ``lam``. Steps are as long as 1/(lam t): until about 1/lam bags have come, the model is far
+        from its solution. With ``average``, iterates of all calls are averaged, each with a weight that grows with the
+        number of steps before it. Probabilities are not calibrated.
 
         Parameters
         ----------
-        classes : labels that will ever occur; needed in the first call only.
+        X : bags, in any form that `fit` takes
+        y : (n_bags,) labels
+        classes : labels that will ever occur; needed in the first call only
+        sample_weight : (n_bags,) array, default=None
+            The steps on a bag of weight 2 are twice as long; weights are not scaled to a mean of 1, as `fit` does.
         """
         first = not hasattr(self, "coef_")
         if first:
             self._validate_params()
+        self._refuse_what_needs_all_bags()
         bags = check_bags(self, as_arrays(X), reset=first)
         y = check_labels(self, bags, as_arrays(y))
         if first:
             if classes is None:
                 raise ValueError("the first call of partial_fit needs classes=: all labels that will ever occur")
-            self.classes_ = np.unique(np.asarray(as_arrays(classes)))
-            if len(self.classes_) < 2:
-                raise ValueError(f"classes names fewer than two classes: {self.classes_.tolist()}")
+            every = np.unique(np.asarray(as_arrays(classes)))
+            if len(every) < 2:
+                raise ValueError(f"classes names fewer than two classes: {every.tolist()}")
+            self._set_classes(every)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds {unknown[0]!r}, which is not among the classes {self.classes_.tolist()}")
-        weight = _check_sample_weight(as_arrays(sample_weight), bags.sizes, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(as_arrays(sample_weight), bags.sizes, dtype=np.float64, ensure_non_negative=True)
+        weight = weight * self._class_weights(y, weight)
         rng = check_random_state(self.random_state)
+        targets = self._targets(y)
         if first:
-            self._fit_maps(bags, rng)
-        targets = y[:, None] == (self.classes_[1:] if len(self.classes_) == 2 else self.classes_)
-        if first:
+            self.lam_, self.scaling_, self.path_, self.calibration_ = float(self.lam), self.scaling, None, None
+            self.pooling_ = self._pooling_as_given()
+            self._fit_maps(bags, self.scaling_, weight, rng)
             self._last = Iterate.zero(targets.shape[1], self._n_mapped_features)
-        problem = self._problem(bags, targets, weight)
-        self._last, solution = sgd(
+            self.coef_, self.intercept_ = self._last.coef, self._last.intercept
+            self.n_steps_ = self.n_iter_ = 0
+        problem = self._problem(bags, targets, self._weights(targets, weight, normalize=False))
+        self._last, mean = sgd(
             problem,
             self._last,
             self._orders(bags, len(bags), rng),
@@ -274,114 +390,60 @@ class RMISVC(InstanceScorer):
             radius=problem.radius(self.radius),
             device=self.device,
         )
-        self._take(solution)
+        # Iterate t gets the weight t - 1/2, so that those before step s have s²/2 of it together.
+        before = (self.n_steps_ / mean.steps) ** 2 if self.average else 0.0
+        self.coef_ = before * self.coef_ + (1 - before) * mean.coef
+        self.intercept_ = before * self.intercept_ + (1 - before) * mean.intercept
+        self.n_steps_, self.n_iter_ = mean.steps, self.n_iter_ + 1
         return self
 
-    def _take(self, solution: Iterate) -> None:
-        self.coef_, self.intercept_, self.n_steps_ = solution.coef, solution.intercept, solution.steps
+    def _refuse_what_needs_all_bags(self) -> None:
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "partial_fit cannot balance classes that it has not seen yet: give class_weight as a dict of numbers"
+            )
+        if self.calibrate is True:
+            raise ValueError("partial_fit cannot calibrate, because that takes folds of all bags: use calibrate=False")
 
-    def _fit_maps(self, bags: Bags, rng: np.random.RandomState) -> None:
-        self.scaler_ = InstanceScaler(self.scaling).fit(bags)
+    def _fit_maps(self, bags: Bags, scaling: str | None, weight: FloatArray, rng: np.random.RandomState) -> None:
+        self.scaler_ = InstanceScaler(scaling).fit(bags, sample_weight=weight)
         self.kernel_map_ = None
         if self.kernel == "rbf":
             seed = int(rng.randint(np.iinfo(np.int32).max))
             # Of a file that is too large for memory, a first block stands for all.
-            scaled = self.scaler_.transform(next(bag_blocks(bags))[1])
-            self.kernel_map_ = InstanceNystroem(self.n_components, self.gamma, seed).fit(scaled)
-
-    def _mapped(self, bags: Bags) -> Bags:
-        bags = self.scaler_.transform(bags)
-        return bags if self.kernel_map_ is None else self.kernel_map_.transform(bags)
-
-    @property
-    def _n_mapped_features(self) -> int:
-        return self.n_features_in_ if self.kernel_map_ is None else len(self.kernel_map_.landmarks_)
+            part, block = next(bag_blocks(bags))
+            scaled = self.scaler_.transform(block)
+            gamma = gaussian_gamma(self.gamma, scaled.instances, row_weights(scaled, weight[part]))
+            self.kernel_map_ = InstanceNystroem(self.n_components, gamma, seed).fit(scaled)
 
     def _orders(self, bags: Bags, steps: int, rng: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
-        if is_large_map(bags.instances) and self.sampling == "shuffle" and self.device == "cpu":
+        if self.sampling == "blocks":
             from bagwise.rmi.outofcore import orders_by_runs
 
             return orders_by_runs(bags, steps, rng)
         return orders(len(bags), steps, self.sampling, rng)
 
-    def _problem(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Problem:
-        weights = np.repeat(weight[:, None], targets.shape[1], axis=1)
-        if self.class_weight is not None:
-            weights = weights * self._class_weights(targets)
+    def _loss(self, lam: float) -> Loss:
+        return Loss(lam, float(self.beta), float(self.margin), float(self.threshold))
+
+    def _problem(self, bags: Bags, targets: NDArray[np.bool_], weights: FloatArray) -> Problem:
+        if self.pooling_ == "normalized":
+            bags = with_size_prior(bags)
+
+        def ready(part: Bags) -> Bags:
+            return in_single_precision(part, self._mapped, self._n_mapped_features)
+
         # Large files are mapped block by block as they are read, and what goes to a card as it goes there.
         lazy = is_large_map(bags.instances) or self.device == "cuda"
         return Problem(
-            bags if lazy else self._mapped(bags),
+            bags if lazy else ready(bags),
             np.ascontiguousarray(targets),
-            np.ascontiguousarray(weights / weights.mean(axis=0)),
-            Loss(float(self.lam), float(self.beta), float(self.margin), float(self.threshold)),
+            weights,
+            self._loss(self.lam_),
             bool(self.fit_intercept),
-            self._mapped if lazy else None,
+            ready if lazy else None,
         )
 
-    def _class_weights(self, targets: NDArray[np.bool_]) -> FloatArray:
-        """(n_bags, n_problems) weight of each bag through its label."""
-        if self.class_weight == "balanced":
-            share = targets.mean(axis=0).clip(1 / (2 * len(targets)), 1 - 1 / (2 * len(targets)))
-            return np.where(targets, 0.5 / share, 0.5 / (1 - share))
-        if targets.shape[1] == 1:
-            codes = targets[:, 0].astype(int)
-        else:
-            codes = targets.argmax(axis=1)
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-        return by_class[codes][:, None]
-
-    def _checked(self, X: Any) -> Bags:
-        if not dispatched(X):
-            return super()._checked(as_arrays(X))
-        check_is_fitted(self)
-        tensors = tensor_bags(X)
-        # One row of zeros stands for all: only the number of columns is compared.
-        check_bags(self, Bags(np.zeros((1, tensors.instances.shape[1]))), reset=False)
-        return cast(Bags, tensors)  # what scores bags here knows both
-
-    def _instance_scores(self, bags: Bags) -> FloatArray:
-        if isinstance(bags, TensorBags):
-            return self._tensor_scores(bags)
-        return np.concatenate([self._block_scores(block) for _, block in bag_blocks(bags)])
-
-    def _bag_scores(self, bags: Bags) -> FloatArray:
-        if isinstance(bags, TensorBags):
-            return bag_log_odds(self._tensor_scores(bags), bags.offsets)
-        parts = [bag_log_odds(self._block_scores(block), block.offsets) for _, block in bag_blocks(bags)]
-        return np.concatenate(parts)
-
-    def _block_scores(self, bags: Bags) -> FloatArray:
-        z = np.asarray(self._mapped(bags).instances @ self.coef_.T, dtype=np.float64) + self.intercept_
-        return z if bags.prior is None else z + bags.prior[:, None]
-
-    def _tensor_scores(self, bags: TensorBags) -> FloatArray:
-        return linear_scores(bags, self.scaler_, self.kernel_map_, self.coef_, self.intercept_)
-
-    @_tensors_for_tensors
-    def decision_function(self, X: Any) -> FloatArray:
-        """(n_bags,) score of the positive class, or (n_bags, n_classes) scores of each against the rest."""
-        return super().decision_function(X)
-
-    @_tensors_for_tensors
-    def predict(self, X: Any) -> NDArray:
-        """(n_bags,) the most likely label of each bag."""
-        return super().predict(X)
-
-    @_tensors_for_tensors
-    def predict_proba(self, X: Any) -> FloatArray:
-        """(n_bags, n_classes) probabilities: the noisy-OR of those of the instances, made to sum to one."""
-        return super().predict_proba(X)
-
-    @_tensors_for_tensors
-    def instance_scores(self, X: Any) -> FloatArray:
-        """(n_instances,) score of every instance, or (n_instances, n_classes) with more than two classes.
-
-        In the order of ``bags.instances``: the higher, the more it makes its bag positive.
-        """
-        return super().instance_scores(X)
-
-    @_tensors_for_tensors
-    def instance_proba(self, X: Any) -> FloatArray:
-        """Probability that each instance is positive: the logistic function of its score."""
-        return expit(super().instance_scores(X))
+    def _weights(self, targets: NDArray[np.bool_], weight: FloatArray, *, normalize: bool = True) -> FloatArray:
+        """(n_bags, n_problems) weight of each bag."""
+        return np.repeat((weight / weight.mean() if normalize else weight)[:, None], targets.shape[1], axis=1)

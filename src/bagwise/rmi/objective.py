@@ -4,8 +4,7 @@ With z_ij = w·x_ij + b + prior_ij, p = 1 / (1 + exp(-z)) and the noisy-OR P_i =
 
     λ/2 (‖w‖² + b²) + Σ_i s_i [ β L_bag_i + 1/m_i Σ_j max(0, m0 - sgn(p_ij - p0) z_ij) ] / Σ_i s_i
 
-where L_bag is the cross-entropy of the bag label and P. Everything is written in terms of S_i = Σ_j softplus(z_ij) =
--log(1 - P_i), because P itself saturates in bags of hundreds of instances.
+where L_bag is the cross-entropy of the bag label and P (see bagwise.pooling).
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
+
+from bagwise.pooling import noisy_or_loss
 
 FloatArray = NDArray[np.float64]
-
-# Below this score softplus(z) = exp(z) to the last bit that matters, and bags are treated on the log scale.
-FAR_BELOW = -30.0
 
 
 @dataclass(frozen=True)
@@ -38,24 +36,6 @@ class Loss:
         return float(logit(self.threshold))
 
 
-def softplus(z: FloatArray) -> FloatArray:
-    """log(1 + exp(z)) without overflow."""
-    return np.logaddexp(0.0, z)
-
-
-def bag_log_odds(z: FloatArray, offsets: NDArray[np.int64]) -> FloatArray:
-    """(n_bags, ...) log(P / (1 - P)) of the noisy-OR of instance scores z of shape (n_instances, ...).
-
-    That is log(exp(S) - 1) with S = Σ softplus(z), and log Σ exp(z) where all scores are so low that S underflows.
-    """
-    starts = offsets[:-1]
-    highest = np.maximum.reduceat(z, starts, axis=0)
-    shifted = np.exp(z - np.repeat(highest, np.diff(offsets), axis=0))
-    lowest_case = highest + np.log(np.add.reduceat(shifted, starts, axis=0))
-    total = np.maximum(np.add.reduceat(softplus(z), starts, axis=0), np.finfo(np.float64).tiny)
-    return np.where(highest < FAR_BELOW, lowest_case, total + np.log(-np.expm1(-total)))
-
-
 def instance_coefficients(
     z: FloatArray, offsets: NDArray[np.int64], target: NDArray[np.bool_], loss: Loss
 ) -> tuple[FloatArray, FloatArray]:
@@ -71,12 +51,7 @@ def instance_coefficients(
     (n_bags,) losses and (n_instances,) coefficients c: the gradient of bag i is -Σ_j c_ij x_ij.
     """
     sizes = np.diff(offsets)
-    log_odds = bag_log_odds(z, offsets)
-    # -log P = softplus(-log odds) and -log(1 - P) = softplus(log odds)
-    bag_loss = softplus(np.where(target, -log_odds, log_odds))
-    # p (1 - P) / P for positive bags, on the log scale because both factors may be out of range; -p for negative ones
-    pull = np.exp(-softplus(-z) - np.repeat(log_odds, sizes))
-    bag_term = np.where(np.repeat(target, sizes), pull, -expit(z))
+    bag_loss, bag_term = noisy_or_loss(z, offsets, target)
     sign = np.where(z >= loss.z_threshold, 1.0, -1.0)
     slack = loss.margin - sign * z
     hinge_loss = np.add.reduceat(np.maximum(slack, 0.0), offsets[:-1]) / sizes

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.utils._array_api import get_namespace
 
+from bagwise._utils.sklearn_private import get_namespace
 from bagwise.bag_input import offsets_of
 from bagwise.base import FloatArray
 from bagwise.preprocessing import InstanceNystroem, InstanceScaler
@@ -100,7 +100,7 @@ def linear_scores(
         if scaler.mean_ is not None:
             rows = rows - put(scaler.mean_)
         if scaler.scale_ is not None:
-            rows = rows * put(scaler.scale_)
+            rows = rows / put(scaler.scale_)
         if scaler.scaling in ("auto", "unit"):
             norm = xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
             rows = rows / xp.where(norm > 0, norm, xp.ones_like(norm))

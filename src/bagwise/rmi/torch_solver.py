@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bagwise._optional import require
+from bagwise._utils.optional import require
 from bagwise.rmi.objective import Loss
-from bagwise.rmi.solvers import Iterate, Problem
+from bagwise.rmi.problem import Iterate, Problem
 
 # Rows of the data begin at multiples of 128 bytes, so that the card reads them in whole lines.
 ALIGNED_BYTES = 128
@@ -142,17 +142,17 @@ class CudaStepper:
         return self._v * scale[:, None], self._b * scale
 
     def _step(self, ahead: int) -> None:
-        from bagwise.rmi import triton_kernels
+        from bagwise.rmi import triton_loops
 
         data, (n_problems, width) = self._data, self._v.shape
         stride = self._order.stride(0) if self._order.ndim == 2 else 0
         where = (data.instances, data.offsets, self._order)
         rows, columns, warps = self.score_tile
-        triton_kernels.scores[(-(-self._longest // rows), n_problems)](
+        triton_loops.scores[(-(-self._longest // rows), n_problems)](
             *where, self._v, self._raw, self._clock, ahead, width, self._longest, stride,
             ROWS=rows, COLUMNS=columns, num_warps=warps,
         )  # fmt: skip
-        triton_kernels.coefficients[(n_problems,)](
+        triton_loops.coefficients[(n_problems,)](
             self._raw, self._prior, data.offsets, self._order, data.targets, data.weight, self._radius,
             self._b, self._b_sum, self._squares, self._scale, self._c, self._clock, ahead,
             n_problems, self._n_blocks, self._longest, stride, self._loss,
@@ -160,7 +160,7 @@ class CudaStepper:
             BLOCKS=_power_of_two(self._n_blocks), ROWS=min(512, _power_of_two(self._longest)), num_warps=4,
         )  # fmt: skip
         rows, columns, warps = self.update_tile
-        triton_kernels.update[(self._n_blocks, n_problems)](
+        triton_loops.update[(self._n_blocks, n_problems)](
             *where, self._c, self._scale, self._v, self._v_sum, self._squares, self._clock, ahead,
             self._n_blocks, width, self._longest, stride,
             ROWS=rows, COLUMNS=columns, num_warps=warps,

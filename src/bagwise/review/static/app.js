@@ -4,11 +4,14 @@ import { Outbox, Refused, get, post } from "./api.js";
 import { overlap, same, sameAll } from "./boxes.js";
 import { Candidates } from "./candidates.js";
 import { sentence, setUpDialogs, showHelp, toast } from "./dialogs.js";
-import { setUpKeys } from "./keys.js";
+import { setUpButtons, setUpKeys } from "./keys.js";
+import { LabelDialog } from "./labels.js";
 import { VirtualList } from "./list.js";
+import { Masks } from "./masks.js";
 import { Presses } from "./presses.js";
 import { Stage } from "./stage.js";
-import { ACCEPTED, OPEN, REJECTED, STATUS, Store } from "./store.js";
+import { ABSENT, ACCEPTED, OPEN, REJECTED, STATUS, STATUS_NAMES, Store } from "./store.js";
+import { visible } from "./text.js";
 import * as view from "./view.js";
 
 const POLL_EVERY = 1000, LOOK_AHEAD = 4, SAME_OBJECT = 0.5;
@@ -25,10 +28,12 @@ let showing = 0; // counts the calls of show(), so that a late one notices that 
 let decidedHere = 0;
 let asked = 0, heard = 0; // counts questions about the refit, so that an answer overtaken by a later one is not believed
 
+const masks = new Masks($("mask"), $("masks"));
 const stage = new Stage({
   stage: $("stage"), canvas: $("canvas"), picture: $("picture"), layer: $("boxes"), message: $("message"),
   onEdit: (boxes) => edit(boxes),
   onSelect: (index) => { $("remove").disabled = index < 0; },
+  onDraw: (boxes) => masks.draw(boxes),
 });
 const candidates = new Candidates($("candidates"), $("picture"), (index) => { act.candidate(index); focusStage(); });
 const list = new VirtualList($("list"), store, (id) => { toggleList(false); presses.inTurn(() => show(id)); focusStage(); });
@@ -36,16 +41,19 @@ const list = new VirtualList($("list"), store, (id) => { toggleList(false); pres
 const presses = new Presses(() => stage.ready, (count) => {
   toast(`The image is not on screen yet, so ${count === 1 ? "a key press was" : `${count} key presses were`} not taken: press again when it is.`, "bad");
 });
+const labels = new LabelDialog(store, (label, mode) => presses.onImage(() => relabel(label, mode)));
 const outbox = new Outbox({
   onDone: (change, result) => {
     if (!store.items.length) return; // left over from before a reload; the index will tell
     if (change.item === undefined) return afterUndo(result);
     if (!outbox.has(change.item)) adopt(result);
+    if (result.also) adoptLabel(change.item, result);
     otherTabs.postMessage("changed");
   },
   onRefused: (change, error) => {
     if (change.item !== undefined) outbox.drop(change.item);
     if (error.body.now && store.items.length) adopt(error.body.now, true);
+    if (change.item === current && change.body.to) show(current);
     const name = store.items[change.item] ? `${store.items[change.item].file}: ` : "";
     toast(name + error.message, "bad");
   },
@@ -67,8 +75,9 @@ async function show(id) {
   list.select(id);
   describe(item);
   candidates.clear();
+  masks.clear();
   stage.setBoxes([]);
-  const loaded = stage.show(store.display(item), item.width, item.height, `${store.className(item)}: ${item.file}`);
+  const loaded = stage.show(store.display(item), item.width, item.height, visible(`${store.className(item)}: ${item.file}`));
   let got;
   try {
     got = await store.detail(id);
@@ -94,13 +103,14 @@ function showDetail(got) {
   detail = got;
   seen = [...got.rejected];
   for (const box of got.boxes) noteSeen(box);
+  masks.set(got.candidates, got.masks, ...stage.size);
   stage.setBoxes(got.boxes);
   candidates.mark(got.boxes);
   describe(store.items[got.item]);
 }
 
 function showCandidates() {
-  candidates.show(detail.candidates, store.items[current].width);
+  candidates.show(detail.candidates, store.items[current].width, masks);
   candidates.mark(stage.boxes);
 }
 
@@ -143,7 +153,7 @@ function change(action, boxes, status) {
   });
   if (was === OPEN && status !== OPEN) decidedHere++;
   Object.assign(item, { version: detail.version + 1, status, edited: action !== "reopen", box: boxes[0] || null });
-  detail = { ...detail, boxes, rejected, status: Object.keys(STATUS)[status], version: item.version };
+  detail = { ...detail, boxes, rejected, status: STATUS_NAMES[status], version: item.version };
   store.setDetail({ ...detail, row: undefined });
   list.refresh();
   showProgress();
@@ -160,7 +170,7 @@ function decide(action) {
   stage.cancel();
   const boxes = action === "accept" ? stage.boxes.map((box) => [...box]) : [];
   const position = store.position(current);
-  change(action, boxes, boxes.length ? ACCEPTED : REJECTED);
+  change(action, boxes, boxes.length ? ACCEPTED : action === "absent" ? ABSENT : REJECTED);
   const next = store.nextOpen(position);
   if (next !== undefined) return show(next);
   describe(store.items[current]);
@@ -192,6 +202,25 @@ function nextCandidate(step) {
   }
 }
 
+/** Give the image another label, instead of this one or as well; the page goes there when the server knows it. */
+function relabel(label, mode) {
+  const boxes = stage.boxes.map((box) => [...box]), instead = mode === "instead";
+  decidedHere++;
+  // The version, as in change(): that of what is on screen.
+  const body = { action: instead ? "absent" : "add", to: label, boxes: instead && boxes.length ? boxes : null, version: detail.version };
+  stage.ready = false;
+  $("stage").setAttribute("aria-busy", true);
+  outbox.add({ item: current, path: `/api/items/${current}/decision`, body });
+}
+
+function adoptLabel(from, { also, classes }) {
+  store.classes = classes;
+  adopt(also);
+  view.fillClasses(store);
+  arrange(false);
+  if (from === current) show(also.item);
+}
+
 function reopen() {
   if (detail.status === "open" && !store.items[current].edited) return;
   change("reopen", detail.objects.map((box) => [...box]), OPEN);
@@ -202,6 +231,7 @@ function afterUndo(result) {
   if (result.item === null) return toast("There is nothing to undo in this window.");
   adopt(result);
   otherTabs.postMessage("changed");
+  if (!store.items[result.item].listed) return presses.inTurn(() => showLabels(store.classes));
   if (result.item !== current) presses.inTurn(() => show(result.item));
 }
 
@@ -236,7 +266,8 @@ async function poll() {
 async function hear(news) {
   if (news.generation !== store.generation) return reload();
   // Our own changes are known, and one that is still on its way will meet its conflict.
-  const changed = news.items.filter(([id, row]) => !outbox.has(id) && row[4] > store.items[id].version);
+  const changed = news.items.filter(([id, row]) => !outbox.has(id) && row[4] > store.item(id).version);
+  const listed = changed.map(([id]) => store.items[id].listed);
   const shown = changed.some(([id]) => id === current);
   if (shown && !stage.drag) await renew();
   if (shown && stage.drag) return; // asked again in a second; what is drawn until then will meet its conflict
@@ -247,14 +278,26 @@ async function hear(news) {
     store.readRow(store.items[id], row);
     store.details.delete(id);
   }
-  list.refresh();
+  if (changed.some(([id], i) => store.items[id].listed !== listed[i])) showLabels(news.classes);
+  else list.refresh();
   showProgress();
+}
+
+/** Labels were added or taken back: in another window, or by undoing. */
+function showLabels(classes) {
+  store.classes = classes;
+  view.fillClasses(store);
+  arrange(false);
+  const { listed, imageId } = store.items[current];
+  if (!listed) show(store.items.find((item) => item.listed && item.imageId === imageId)?.id ?? store.order[0]);
 }
 
 async function reload() {
   await store.load();
   decidedHere = 0;
+  view.fillClasses(store);
   arrange(false);
+  if (current !== undefined) list.select(current); // the new order may have put it far away
   if (current !== undefined && !outbox.has(current)) await renew();
 }
 
@@ -316,6 +359,8 @@ function focusStage() {
 const act = {
   accept: () => presses.onImage(() => decide("accept")),
   reject: () => presses.onImage(() => decide("reject")),
+  absent: () => presses.onImage(() => decide("absent")),
+  relabel: (mode) => presses.onImage(() => labels.open(store.items[current], mode)),
   candidate: (index) => presses.onImage(() => takeCandidate(index)),
   nextCandidate: (step) => presses.onImage(() => nextCandidate(step)),
   undo: () => presses.inTurn(() => stage.cancel() || outbox.add({ path: "/api/undo", body: {} })),
@@ -339,28 +384,16 @@ const act = {
     else stage.select(-1);
   },
   peek: (on) => $("stage").classList.toggle("peek", on),
+  toggleMasks: () => masks.toggle(),
   zoom: (factor) => (factor ? stage.zoomBy(factor) : stage.zoomReset()),
   focusSearch: () => $("search").select(),
   focusClass: () => $("class-filter").focus(),
   focusStage,
+  refit,
+  arrange: () => presses.inTurn(arrange),
+  toggleList: () => toggleList(),
   help: showHelp,
 };
-
-function setUpButtons() {
-  const button = (id, action) => $(id).addEventListener("click", () => { action(); focusStage(); });
-  button("accept", act.accept);
-  button("reject", act.reject);
-  button("candidate", () => act.nextCandidate(1));
-  button("draw", act.toggleDraw);
-  button("remove", act.remove);
-  button("previous", () => act.move(-1));
-  button("next", () => act.move(1));
-  button("undo", act.undo);
-  button("refit", refit);
-  for (const id of ["class-filter", "show-filter", "order"]) $(id).addEventListener("change", () => presses.inTurn(arrange));
-  $("search").addEventListener("input", () => presses.inTurn(arrange));
-  $("toggle-list").addEventListener("click", () => toggleList());
-}
 
 /** On a narrow screen the list lies over the image: open it, or close it. */
 function toggleList(open = !document.body.classList.contains("list-open")) {
@@ -370,8 +403,8 @@ function toggleList(open = !document.body.classList.contains("list-open")) {
 }
 
 async function start() {
-  setUpButtons();
-  setUpDialogs(focusStage);
+  setUpButtons(act);
+  setUpDialogs();
   setUpKeys(act);
   try {
     // What a reload interrupted goes first, so that the index holds it; but the page does not wait for ever.

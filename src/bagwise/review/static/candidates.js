@@ -20,13 +20,13 @@ export class Candidates {
     this.element.replaceChildren();
   }
 
-  /** Cut the candidates out of the image, which must be loaded. */
-  show(boxes, imageWidth) {
+  /** Cut the candidates out of the image, which must be loaded; those with a mask are dimmed around it. */
+  show(boxes, imageWidth, masks) {
     this.list = boxes.slice(0, SHOWN);
-    this.element.replaceChildren(...this.list.map((box, index) => this.cutOut(box, index, imageWidth)));
+    this.element.replaceChildren(...this.list.map((box, index) => this.cutOut(box, index, imageWidth, masks.cut(box))));
   }
 
-  cutOut([x1, y1, x2, y2], index, imageWidth) {
+  cutOut([x1, y1, x2, y2], index, imageWidth, mask) {
     const button = document.createElement("button");
     button.type = "button";
     button.dataset.index = index;
@@ -40,8 +40,9 @@ export class Candidates {
       // Very wide boxes are letterboxed rather than squeezed.
       const fit = Math.min(canvas.width / (x2 - x1), canvas.height / (y2 - y1));
       const width = (x2 - x1) * fit, height = (y2 - y1) * fit;
-      canvas.getContext("2d").drawImage(this.picture, x1 * scale, y1 * scale, (x2 - x1) * scale, (y2 - y1) * scale,
-        (canvas.width - width) / 2, (canvas.height - height) / 2, width, height);
+      const place = [(canvas.width - width) / 2, (canvas.height - height) / 2, width, height], pen = canvas.getContext("2d");
+      pen.drawImage(this.picture, x1 * scale, y1 * scale, (x2 - x1) * scale, (y2 - y1) * scale, ...place);
+      if (mask) pen.drawImage(mask, ...place);
     }
     const number = document.createElement("kbd");
     number.textContent = index + 1;

@@ -24,18 +24,26 @@ function noteLine(text) {
   return line;
 }
 
-export function setUpDialogs(focusStage) {
+/** Open a dialog, at its beginning. */
+export function openDialog(dialog) {
   // A closing dialog gives the focus back to what had it before. That must not be the button that opened it, or Enter
   // would open it again instead of accepting.
-  const show = (each) => {
-    focusStage();
-    each.showModal();
-  };
+  $("stage").focus({ preventScroll: true });
+  dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+/** A click on the backdrop closes, as people expect. */
+export function closeOnBackdrop(dialog) {
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+}
+
+export function setUpDialogs() {
   const help = $("help-dialog"), dialog = $("export-dialog"), go = $("export-go"), result = $("export-result");
-  $("help").addEventListener("click", () => show(help));
+  $("help").addEventListener("click", showHelp);
   $("export").addEventListener("click", () => {
     result.textContent = "";
-    show(dialog);
+    openDialog(dialog);
   });
   $("export-close").addEventListener("click", () => dialog.close());
   go.addEventListener("click", async () => {
@@ -53,11 +61,8 @@ export function setUpDialogs(focusStage) {
     }
     go.disabled = false;
   });
-  for (const each of [help, dialog]) {
-    // A click on the backdrop closes, as people expect.
-    each.addEventListener("click", (event) => event.target === each && each.close());
-  }
+  for (const each of [help, dialog]) closeOnBackdrop(each);
 }
 
 export const dialogOpen = () => document.querySelector("dialog[open]") !== null;
-export const showHelp = () => $("help-dialog").showModal();
+export const showHelp = () => openDialog($("help-dialog"));

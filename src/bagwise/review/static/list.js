@@ -1,7 +1,9 @@
 // The list of images: only the rows on screen exist, so five thousand cost as much as twenty.
 
-import { ACCEPTED, OPEN, REJECTED } from "./store.js";
+import { OPEN, STATUS_NAMES } from "./store.js";
+import { visible } from "./text.js";
 
+const MARKS = ["", "✓", "✕", "⊘"], MARKS_SAID = ["to check", "accepted", "rejected", "wrong label"]; // by status
 const ROW = 76, SPARE = 4, THUMB_WIDTH = 84, THUMB_HEIGHT = 60;
 
 export class VirtualList {
@@ -84,7 +86,7 @@ export class VirtualList {
     row.setAttribute("aria-posinset", position + 1);
     row.setAttribute("aria-setsize", this.store.order.length);
     row.setAttribute("aria-selected", item.id === this.current);
-    row.dataset.status = ["open", "accepted", "rejected"][item.status];
+    row.dataset.status = STATUS_NAMES[item.status];
     const { image, frame, box, name, label, mark, meter } = row.parts;
     const scale = Math.min(THUMB_WIDTH / item.width, THUMB_HEIGHT / item.height);
     frame.style.width = `${item.width * scale}px`;
@@ -99,14 +101,14 @@ export class VirtualList {
       box.style.width = `${(100 * (x2 - x1)) / item.width}%`;
       box.style.height = `${(100 * (y2 - y1)) / item.height}%`;
     }
-    name.textContent = item.file.slice(item.file.lastIndexOf("/") + 1);
-    row.title = item.file;
-    label.textContent = this.store.className(item);
-    mark.textContent = item.status === ACCEPTED ? "✓" : item.status === REJECTED ? "✕" : item.edited ? "✎" : "";
-    mark.setAttribute("aria-label", item.status === ACCEPTED ? "accepted" : item.status === REJECTED ? "rejected" : item.edited ? "changed, to check" : "to check");
+    name.textContent = visible(item.file.slice(item.file.lastIndexOf("/") + 1));
+    row.title = visible(item.file);
+    label.textContent = visible(this.store.className(item));
+    mark.textContent = item.status === OPEN && item.edited ? "✎" : MARKS[item.status];
+    mark.setAttribute("aria-label", item.status === OPEN && item.edited ? "changed, to check" : MARKS_SAID[item.status]);
     meter.hidden = item.status !== OPEN;
     meter.firstChild.style.width = `${Math.round(item.confidence * 100)}%`;
-    meter.setAttribute("aria-label", `${Math.round(item.confidence * 100)}% sure`);
+    meter.setAttribute("aria-label", `confidence ${item.said}`);
   }
 }
 

@@ -7,9 +7,9 @@ const DRAG_STARTS_AFTER = 4; // screen pixels: less is a click
 const LARGEST_ZOOM = 16;
 
 export class Stage {
-  /** onEdit(boxes) is called once at the end of every change made by hand. */
-  constructor({ stage, canvas, picture, layer, message, onEdit, onSelect }) {
-    Object.assign(this, { stage, canvas, picture, layer, message, onEdit, onSelect });
+  /** onEdit(boxes) is called once at the end of every change made by hand, onDraw(boxes) whenever they look different. */
+  constructor({ stage, canvas, picture, layer, message, onEdit, onSelect, onDraw }) {
+    Object.assign(this, { stage, canvas, picture, layer, message, onEdit, onSelect, onDraw });
     this.boxes = [];
     this.selected = -1;
     this.drawing = false;
@@ -112,6 +112,7 @@ export class Stage {
   }
 
   pointerDown(event) {
+    if (event.target.closest("button")) return;
     this.pointers.set(event.pointerId, event);
     this.stage.setPointerCapture(event.pointerId);
     if (this.pointers.size === 2) {
@@ -228,6 +229,7 @@ export class Stage {
   }
 
   drawBoxes() {
+    this.onDraw(this.boxes);
     const [width, height] = this.size;
     while (this.layer.children.length > this.boxes.length) this.layer.lastChild.remove();
     while (this.layer.children.length < this.boxes.length) this.layer.append(makeBox());

@@ -2,8 +2,9 @@
 
 import { get } from "./api.js";
 
-export const OPEN = 0, ACCEPTED = 1, REJECTED = 2;
-export const STATUS = { open: OPEN, accepted: ACCEPTED, rejected: REJECTED };
+export const OPEN = 0, ACCEPTED = 1, REJECTED = 2, ABSENT = 3;
+export const STATUS = { open: OPEN, accepted: ACCEPTED, rejected: REJECTED, absent: ABSENT };
+export const STATUS_NAMES = Object.keys(STATUS);
 
 export class Store {
   constructor() {
@@ -24,9 +25,20 @@ export class Store {
     this.details.clear();
   }
 
-  readRow(item, [imageId, label, confidence, status, version, edited, box]) {
+  readRow(item, [imageId, label, confidence, status, version, edited, box, said, listed]) {
     const [file, width, height] = this.images[imageId - 1];
-    return Object.assign(item, { imageId, label, confidence, status, version, edited: !!edited, box, file, width, height });
+    return Object.assign(item, { imageId, label, confidence, status, version, edited: !!edited, box, said, listed: !!listed, file, width, height });
+  }
+
+  /** The item of this number; one that was added since the index came is blank until its row is read. */
+  item(id) {
+    while (this.items.length <= id) this.items.push({ id: this.items.length, version: -1, status: OPEN, listed: false, file: "" });
+    return this.items[id];
+  }
+
+  /** The labels that an item's image has, this one among them. */
+  labelsBeside({ imageId }) {
+    return new Set(this.items.filter((other) => other.listed && other.imageId === imageId && other.status !== ABSENT).map((other) => other.label));
   }
 
   className(item) {
@@ -54,26 +66,28 @@ export class Store {
   /** Take a newer word about an item, from the server or from our own hand. */
   setDetail(detail) {
     this.details.set(detail.item, Promise.resolve(detail));
-    if (detail.row) this.readRow(this.items[detail.item], detail.row);
+    if (detail.row) this.readRow(this.item(detail.item), detail.row);
   }
 
   counts() {
-    const count = { total: this.items.length, accepted: 0, corrected: 0, rejected: 0 };
+    const count = { total: 0, open: 0, accepted: 0, rejected: 0, absent: 0 };
     for (const item of this.items) {
-      if (item.status === REJECTED) count.rejected++;
-      else if (item.status === ACCEPTED) count.accepted++;
+      if (!item.listed) continue;
+      count.total++;
+      count[STATUS_NAMES[item.status]]++;
     }
-    count.checked = count.accepted + count.rejected;
+    count.checked = count.total - count.open;
     return count;
   }
 
   arrange({ search, label, show, order }) {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = this.items.filter((item) => {
+      if (!item.listed) return false;
       if (label !== "" && item.label !== Number(label)) return false;
       if (show === "open" && item.status !== OPEN) return false;
       if (show === "checked" && item.status === OPEN) return false;
-      if (show === "rejected" && item.status !== REJECTED) return false;
+      if ((show === "rejected" || show === "absent") && item.status !== STATUS[show]) return false;
       const text = item.file.toLowerCase();
       return words.every((word) => text.includes(word));
     });

@@ -1,0 +1,180 @@
+"""Many images through discovery, killed again and again: flat memory, nothing lost, the same bytes in the end.
+
+    python benchmarks/long_run.py [--images 20000] [--kill-every 30] [-o long_run.json]
+
+Paints small images of two kinds of object, runs discovery over them once without a disturbance, and once with
+`kill -9` every so many seconds and a new start. Both runs have to end with the same bytes in every table, model and
+shard. Memory is what the system counts as resident, looked at twice a second while features are made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KINDS = ("ball", "gate")
+COMPARED = ("images.parquet", "boxes.parquet", "boxes.json", "models/*.bagwise", "store/*/*", "store/*.npz")
+
+
+def paint(place: tuple[str, int]) -> None:
+    """One image: a disc or a rectangle on noise, another one for every number."""
+    from PIL import Image, ImageDraw
+
+    folder, number = place
+    rng = np.random.default_rng(number)
+    kind = KINDS[number % 2]
+    image = Image.fromarray(rng.integers(90, 160, (72, 96, 3), dtype=np.uint8))
+    x, y = rng.integers(4, 40, 2).tolist()
+    pen = ImageDraw.Draw(image)
+    shape, colour = (pen.ellipse, (220, 30, 30)) if kind == "ball" else (pen.rectangle, (30, 60, 200))
+    shape((x, y, x + 36, y + 26), fill=colour)
+    target = Path(folder) / kind / f"{number // 2 // 1000:03d}" / f"{number // 2:06d}.jpg"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    image.save(target, quality=85)
+
+
+def write_network(path: Path) -> None:
+    """Eight random filters over squares of 32 pixels: what is tested here is everything but the network."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = np.random.default_rng(0).normal(0, 0.05, (8, 3, 32, 32)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["image", "weight"], ["map"], strides=[32, 32], kernel_shape=[32, 32]),
+        helper.make_node("Relu", ["map"], ["features"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "small",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, "height", "width"])],
+        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", 8, "rows", "columns"])],
+        [numpy_helper.from_array(weight, "weight")],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+def work(source: Path, network: Path, output: Path) -> None:
+    """In a process of its own: discovery with the quickest settings there are."""
+    from bagwise.discovery.learning.models import Recipe
+    from bagwise.discovery.run.pipeline import discover
+    from bagwise.discovery.run.settings import Settings
+
+    settings = Settings(edges="gradient", max_boxes=8, components=4, backbone=str(network), recipe=Recipe(steps=2000))
+    discover(source, output, settings=settings, jobs=1)
+
+
+class Watched:
+    """A discovery run in another process, whose memory is looked at."""
+
+    def __init__(self, source: Path, network: Path, output: Path):
+        self._store = output / "store"
+        command = [sys.executable, __file__, "--work", str(source), str(network), str(output)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.seen: list[tuple[int, float]] = []  # shards, MB
+
+    def wait(self, seconds: float | None = None) -> int | None:
+        """The exit code, or None when the time was up and the process was killed."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            code = self._process.poll()
+            if code is not None:
+                return code
+            if end is not None and time.monotonic() > end:
+                self._process.send_signal(signal.SIGKILL)
+                self._process.wait()
+                return None
+            self._look()
+            time.sleep(0.5)
+
+    def _look(self) -> None:
+        try:
+            with open(f"/proc/{self._process.pid}/status") as status:
+                resident = next((int(line.split()[1]) for line in status if line.startswith("VmRSS")), 0)
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        shards = sum(1 for _ in self._store.glob("shard-*"))
+        self.seen.append((shards, resident / 1024))
+
+
+def digests(output: Path) -> dict[str, str]:
+    """SHA-256 of everything that a run found or made on the way."""
+    files = sorted(path for pattern in COMPARED for path in output.glob(pattern) if path.is_file())
+    return {path.relative_to(output).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def memory(seen: list[tuple[int, float]]) -> dict[str, Any]:
+    """Resident megabytes over the course of making features, and how they grow."""
+    last = max(shards for shards, _ in seen)
+    steady = [(shards, mb) for shards, mb in seen if last * 0.1 < shards < last]
+    x, y = (np.array(values, float) for values in zip(*steady))
+    slope = float(np.polyfit(x, y, 1)[0])
+    first, final = (float(np.median([mb for s, mb in steady if low < s <= high]))
+                    for low, high in ((last * 0.1, last * 0.3), (last * 0.8, last)))  # fmt: skip
+    return {
+        "first fifth MB": round(first, 1),
+        "last fifth MB": round(final, 1),
+        "MB per 1000 images": round(slope / 64 * 1000, 3),
+        "peak MB": round(max(mb for _, mb in seen), 1),
+    }
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--work"]:
+        work(*map(Path, sys.argv[2:5]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--kill-every", type=float, default=30.0, help="seconds; a little more after each kill")
+    parser.add_argument("-o", "--output", type=Path, default=Path("long_run.json"))
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source, network = folder / "images", folder / "small.onnx"
+        with ProcessPoolExecutor(2) as pool:
+            list(pool.map(paint, [(str(source), n) for n in range(chosen.images)], chunksize=500))
+        write_network(network)
+        started = time.monotonic()
+        whole = Watched(source, network, folder / "whole")
+        if whole.wait() != 0:
+            raise SystemExit("the undisturbed run failed")
+        undisturbed = time.monotonic() - started
+        started, kills, seconds = time.monotonic(), 0, chosen.kill_every
+        while (code := (killed := Watched(source, network, folder / "killed")).wait(seconds)) is None:
+            kills += 1
+            seconds *= 1.03  # however slow the machine, one start gets to the end
+        if code != 0:
+            raise SystemExit("a run that was started again failed")
+        expected, found = digests(folder / "whole"), digests(folder / "killed")
+        left = [path.name for path in (folder / "killed").rglob(".writing-*")]
+        result = {
+            "images": chosen.images,
+            "kills": kills,
+            "kill every seconds": chosen.kill_every,
+            "undisturbed seconds": round(undisturbed, 1),
+            "killed and started again seconds": round(time.monotonic() - started, 1),
+            "files compared": len(expected),
+            "files that differ": sorted(n for n in expected.keys() | found.keys() if expected.get(n) != found.get(n)),
+            "left aside": left,
+            "memory": memory(whole.seen),
+            "memory of the last start": memory(killed.seen) if len({s for s, _ in killed.seen}) > 20 else None,
+            "cores": os.cpu_count(),
+        }
+    print(json.dumps(result, indent=1))
+    chosen.output.write_text(json.dumps(result, indent=1) + "\n")
+    if result["files that differ"] or left:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

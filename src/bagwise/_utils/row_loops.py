@@ -1,0 +1,152 @@
+"""Operations on rows of instances, dense or CSR, for compiled loops that serve both.
+
+A row store is the tuple ``(X,)`` or ``(data, indices, indptr)``; the operations are chosen by its type when a loop is
+compiled. Imported on first use, because importing numba takes longer than most fits.
+"""
+
+import numpy as np
+from numba.extending import overload
+from scipy import sparse
+
+from bagwise._utils.compiled import FAST_PART, loop
+
+
+def row_dot(store, row, w):
+    """x_row · w."""
+
+
+def row_add(store, row, step, w):
+    """Add step · x_row to w."""
+
+
+def row_pair(store, a, other, b):
+    """Row a of one store · row b of another of the same kind."""
+
+
+def row_distance(store, a, other, b):
+    """Squared distance between row a of one store and row b of another of the same kind."""
+
+
+@overload(row_dot, jit_options=FAST_PART)
+def _row_dot(store, row, w):
+    if len(store) == 1:
+
+        def dense(store, row, w):
+            x = store[0][row]
+            total = 0.0
+            for i in range(len(x)):
+                total += x[i] * w[i]
+            return total
+
+        return dense
+
+    def csr(store, row, w):
+        data, indices, indptr = store
+        total = 0.0
+        for t in range(indptr[row], indptr[row + 1]):
+            total += data[t] * w[indices[t]]
+        return total
+
+    return csr
+
+
+@overload(row_add, jit_options=FAST_PART)
+def _row_add(store, row, step, w):
+    if len(store) == 1:
+
+        def dense(store, row, step, w):
+            x = store[0][row]
+            for i in range(len(x)):
+                w[i] += step * x[i]
+
+        return dense
+
+    def csr(store, row, step, w):
+        data, indices, indptr = store
+        for t in range(indptr[row], indptr[row + 1]):
+            w[indices[t]] += step * data[t]
+
+    return csr
+
+
+@overload(row_pair, jit_options=FAST_PART)
+def _row_pair(store, a, other, b):
+    if len(store) == 1:
+
+        def dense(store, a, other, b):
+            x, y = store[0][a], other[0][b]
+            total = 0.0
+            for i in range(len(x)):
+                total += x[i] * y[i]
+            return total
+
+        return dense
+
+    def csr(store, a, other, b):
+        data, indices, indptr = store
+        other_data, other_indices, other_indptr = other
+        s, t = indptr[a], other_indptr[b]
+        total = 0.0
+        while s < indptr[a + 1] and t < other_indptr[b + 1]:
+            if indices[s] == other_indices[t]:
+                total += data[s] * other_data[t]
+                s += 1
+                t += 1
+            elif indices[s] < other_indices[t]:
+                s += 1
+            else:
+                t += 1
+        return total
+
+    return csr
+
+
+@overload(row_distance, jit_options=FAST_PART)
+def _row_distance(store, a, other, b):
+    if len(store) == 1:
+
+        def dense(store, a, other, b):
+            x, y = store[0][a], other[0][b]
+            total = 0.0
+            for i in range(len(x)):
+                total += (x[i] - y[i]) ** 2
+            return total
+
+        return dense
+
+    def csr(store, a, other, b):
+        data, indices, indptr = store
+        other_data, other_indices, other_indptr = other
+        s, t = indptr[a], other_indptr[b]
+        last, other_last = indptr[a + 1], other_indptr[b + 1]
+        total = 0.0
+        while s < last or t < other_last:
+            difference = 0.0
+            in_both = s < last and t < other_last and indices[s] == other_indices[t]
+            if in_both or t == other_last or (s < last and indices[s] < other_indices[t]):
+                difference = data[s]
+                s += 1
+                if in_both:
+                    difference -= other_data[t]
+                    t += 1
+            else:
+                difference = other_data[t]
+                t += 1
+            total += difference * difference
+        return total
+
+    return csr
+
+
+def row_store(X):
+    """The store of an array or CSR matrix."""
+    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+
+
+@loop
+def squared_norms(store, n_rows):
+    """(n_rows,) ‖x‖² of each row."""
+    out = np.empty(n_rows)
+    for row in range(n_rows):
+        out[row] = row_pair(store, row, store, row)
+    return out

@@ -1,0 +1,1 @@
+"""Methods on data sets by a protocol, beside the published figures."""

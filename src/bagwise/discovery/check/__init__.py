@@ -1,0 +1,1 @@
+"""What to know about a set of images before a run."""

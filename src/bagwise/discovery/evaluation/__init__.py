@@ -1,0 +1,1 @@
+"""A run judged by boxes that people drew."""

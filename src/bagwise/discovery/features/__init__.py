@@ -1,0 +1,1 @@
+"""What is inside the boxes: networks, averages, the feature store."""

@@ -1,0 +1,170 @@
+"""Proposals and features of many images, into a store: in parallel, resumable, in bounded memory."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from bagwise._utils.progress import track
+from bagwise.discovery.features.reduction import Reduction
+from bagwise.discovery.features.regions import Features, Prepared
+from bagwise.discovery.features.store import FeatureStore, Maps
+from bagwise.discovery.proposals.look import Look
+from bagwise.discovery.sources.images import ImageError, read_image
+from bagwise.discovery.sources.imageset import Problem
+
+R = TypeVar("R")
+
+# The reduction is learned from the boxes of some images, spread over the set, whose half-finished work is kept
+# in memory for the main pass.
+SAMPLE_IMAGES = 160
+SAMPLE_BYTES = 400_000_000
+BOXES_PER_SAMPLE = 48
+
+
+class Proposer(Protocol):
+    """An image in; boxes (n, 4) and their objectness (n,) out, or a `Look`, which has maps too."""
+
+    def __call__(self, image: np.ndarray) -> Look | tuple[np.ndarray, np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class _Half:
+    """An image half done: what was seen, and what the network says of it."""
+
+    size: tuple[int, int]
+    look: Look
+    prepared: Prepared
+
+
+@dataclass(frozen=True)
+class _Done:
+    """An image ready for the store."""
+
+    half: _Half
+    features: np.ndarray
+    cells: np.ndarray
+
+
+class Extractor:
+    """Fills a store.
+
+    Parameters
+    ----------
+    propose : Proposer
+    features : Features
+    components : int
+        Columns of the reduced features; 0 keeps them as they are.
+    jobs : int
+        Threads. The networks and the search for boxes leave Python's lock alone while they work.
+    """
+
+    def __init__(self, propose: Proposer, features: Features, *, components: int, jobs: int) -> None:
+        self.propose = propose
+        self.features = features
+        self.components = components
+        self.jobs = jobs
+
+    def fill(self, store: FeatureStore, root: Path, files: Sequence[str]) -> list[Problem]:
+        """Add every file that the store does not hold yet; return those that could not be read, and why."""
+        waiting = [file for file in files if file not in store]
+        if not waiting:
+            return []
+        problems: list[Problem] = []
+        with threadpool_limits(1):  # parallel over images, not inside them; and the same bits on any machine load
+            kept = self.fit_reduction(store, root, files, problems)
+            broken = {problem.file for problem in problems}
+            todo = [file for file in waiting if file not in broken]
+
+            def work(file: str) -> _Done:
+                half = kept.pop(file, None) or self._half(root, file)
+                done = _Done(half, *self.features.finish(half.prepared, half.size, half.look.boxes))
+                return replace(done, half=replace(half, prepared=()))
+
+            steps = track(ordered_map(work, todo, self.jobs), total=len(todo), description="boxes and features")
+            for file, done in steps:
+                if isinstance(done, Problem):
+                    problems.append(done)
+                else:
+                    look = done.half.look
+                    maps = Maps(done.cells, look.edges, look.figure)
+                    store.write(file, done.half.size, look.boxes, look.objectness, done.features, maps)
+            store.flush()
+        return problems
+
+    def _half(self, root: Path, file: str) -> _Half:
+        image = read_image(root / file)
+        seen = self.propose(image)
+        look = seen if isinstance(seen, Look) else Look(*seen)
+        height, width = image.shape[:2]
+        return _Half((width, height), look, self.features.prepare(image, look.boxes))
+
+    def fit_reduction(
+        self, store: FeatureStore, root: Path, files: Sequence[str], problems: list[Problem]
+    ) -> dict[str, _Half]:
+        """Load or learn the reduction; return the work done on the way that the store still lacks."""
+        kept: dict[str, _Half] = {}
+        file = store.path / "reduction.npz"
+        if self.components == 0:
+            return kept
+        if file.is_file():
+            self.features.reduction = Reduction.load(file)
+            return kept
+        spread = _spread(list(files), SAMPLE_IMAGES)
+        samples, size = [], 0
+        steps = ordered_map(lambda name: self._half(root, name), spread, self.jobs)
+        for name, half in track(steps, total=len(spread), description="a sample for the reduction"):
+            if isinstance(half, Problem):
+                problems.append(half)
+                continue
+            rows = _spread(np.arange(len(half.look.boxes)), BOXES_PER_SAMPLE)
+            samples.append(self.features.averages(half.prepared, half.size, half.look.boxes, rows))
+            size += sum(each.nbytes for each in half.prepared)
+            if name not in store and size < SAMPLE_BYTES:
+                kept[name] = half
+        if not samples:
+            raise ValueError(f"none of the first {len(spread)} images could be read: {problems[0].reason}")
+        self.features.reduction = Reduction.fit(np.concatenate(samples), self.components)
+        self.features.reduction.save(file)
+        return kept
+
+
+def ordered_map(function: Callable[[str], R], files: Iterable[str], jobs: int) -> Iterator[tuple[str, R | Problem]]:
+    """Apply a function to files in threads; results in the order of the files, few of them waiting at a time.
+
+    An image that cannot be read becomes a `Problem`; any other error ends the work.
+    """
+
+    def attempt(file: str) -> R | Problem:
+        try:
+            return function(file)
+        except ImageError as error:
+            return Problem(file, str(error))
+
+    running: deque[tuple[str, Future[R | Problem]]] = deque()
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for file in files:
+                running.append((file, pool.submit(attempt, file)))
+                if len(running) > 2 * jobs:
+                    first, future = running.popleft()
+                    yield first, future.result()
+            while running:
+                first, future = running.popleft()
+                yield first, future.result()
+        finally:
+            for _, future in running:
+                future.cancel()
+
+
+def _spread(items: Any, count: int) -> Any:
+    """At most ``count`` of the items, evenly spaced."""
+    if len(items) <= count:
+        return items
+    rows = np.linspace(0, len(items) - 1, count).round().astype(int)
+    return [items[i] for i in rows] if isinstance(items, list) else items[rows]

@@ -1,0 +1,1 @@
+"""One model per class, and where it sees its object."""

@@ -1,0 +1,141 @@
+"""Which box is the whole object: what is added to the scores of boxes once a class is learned.
+
+A model prefers what tells its class from others, often a part. Three things speak for the whole: the class's evidence
+map (see `evidence`), the figure map, and how far the two agree in this image.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bagwise._utils.boxes import areas, overlaps
+from bagwise._utils.optional import require
+from bagwise.discovery.features.store import Maps
+from bagwise.discovery.learning.evidence import box_sums, inside_and_share, integral, soft_foreground
+from bagwise.discovery.proposals.look import component_boxes
+
+LEAST_LIKENESS = 0.1  # keeps the logarithm of likeness to the figure finite
+AGREEING = (0.1, 0.5)  # correlations of evidence and figure between which the figure's weight rises from none to full
+TIGHTENED = 0.4  # overlap from which a chosen box and a component's are taken for the same object
+
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Weights of what is added to the scores of boxes.
+
+    Attributes
+    ----------
+    inside, share : float
+        Of the logarithms of the evidence inside a box, and of its share of the evidence near it.
+    figure : float
+        Of the logarithm of a box's likeness to the figure, where evidence and figure agree. 0: the map is not asked,
+        and boxes are not tightened to it.
+    """
+
+    inside: float = 0.7
+    share: float = 1.5
+    figure: float = 3.0
+
+    @classmethod
+    def none(cls) -> "Ranking":
+        """Nothing is added: boxes are chosen by their scores alone."""
+        return cls(0.0, 0.0, 0.0)
+
+    def terms(
+        self, maps: Maps, boxes: np.ndarray, size: Size, evidence: np.ndarray, trust: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """What is added to the scores of an image's boxes, and how much of the last part.
+
+        Parameters
+        ----------
+        maps : Maps
+            Of the image.
+        boxes : array (n, 4)
+        size : (width, height)
+        evidence : array (rows, columns)
+            Score of every cell of the map for the class.
+        trust : float
+            How far the class's model can be relied on, 0 to 1. What it has no say in goes to the figure.
+
+        Returns
+        -------
+        whole : float64 array (n,)
+            What the evidence says for boxes around the whole object.
+        figure : float64 array (n,)
+            What the figure map says, whatever the class.
+        weight : float
+            How much of that counts for this class in this image, 0 to 1.
+        """
+        whole, figure, weight = np.zeros(len(boxes)), np.zeros(len(boxes)), 1 - trust
+        if evidence.size:
+            soft = soft_foreground(evidence)
+            if self.inside or self.share:
+                log_inside, log_share = inside_and_share(soft, boxes, size)
+                whole = trust * (self.inside * log_inside + self.share * log_share)
+            weight += trust * gate(soft, maps.figure)
+        if self.figure and maps.figure.any():
+            likeness = figure_likeness(maps.figure, boxes, size)
+            figure = self.figure * np.log((likeness + LEAST_LIKENESS) / (1 + LEAST_LIKENESS))
+        return whole, figure, weight
+
+
+def gate(soft: np.ndarray, figure: np.ndarray) -> float:
+    """How much the figure map is asked about a class: by its correlation with the class's evidence over the cells.
+
+    Where the evidence lies elsewhere than what stands out, what stands out is something else.
+
+    Parameters
+    ----------
+    soft : array (rows, columns)
+        The class's foreground.
+    figure : uint8 array (picture rows, picture columns)
+
+    Returns
+    -------
+    float in [0, 1]
+    """
+    if not figure.any():
+        return 0.0
+    cv2 = require("cv2", extra="vision")
+    coarse = cv2.resize(figure, (soft.shape[1], soft.shape[0]), interpolation=cv2.INTER_AREA).astype(np.float64)
+    if coarse.std() == 0 or soft.std() == 0:
+        return 0.0
+    correlation = float(np.corrcoef(soft.ravel(), coarse.ravel())[0, 1])
+    low, high = AGREEING
+    return float(np.clip((correlation - low) / (high - low), 0, 1))
+
+
+def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
+    """How like the figure each box is: overlap with the map, or with the box of a component, whichever is larger.
+
+    Parameters
+    ----------
+    figure : uint8 array (picture rows, picture columns)
+    boxes : array (n, 4)
+    size : (width, height) of the image
+
+    Returns
+    -------
+    float64 array (n,) in [0, 1]
+    """
+    soft = figure / 255.0
+    held = box_sums(integral(soft), boxes, size)
+    cells = areas(boxes.astype(np.float64)) * (figure.size / (size[0] * size[1]))
+    likeness = held / (cells + soft.sum() - held)
+    found = component_boxes(figure, size)
+    if len(found):
+        likeness = np.maximum(likeness, overlaps(boxes.astype(np.float64), found).max(axis=1))
+    return likeness
+
+
+def tightened(boxes: np.ndarray, figure: np.ndarray, size: Size) -> np.ndarray:
+    """Boxes moved half-way to the component of the figure map that they agree with best, where they do: (n, 4)."""
+    found = component_boxes(figure, size)
+    if not len(found):
+        return boxes
+    shared = overlaps(boxes.astype(np.float64), found)
+    best = found[shared.argmax(axis=1)]
+    agree = shared.max(axis=1) >= TIGHTENED
+    return np.where(agree[:, None], (boxes + best) / 2, boxes).astype(boxes.dtype)

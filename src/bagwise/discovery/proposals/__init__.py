@@ -1,0 +1,1 @@
+"""Boxes that may hold an object: edges, their groups, the search."""

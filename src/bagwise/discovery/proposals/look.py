@@ -1,0 +1,150 @@
+"""All that is seen of an image before any class is known: boxes, boundaries and the figure, from one pass."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bagwise._utils.boxes import overlaps
+from bagwise._utils.optional import require
+from bagwise.discovery.proposals.boxes import edge_boxes
+from bagwise.discovery.proposals.edges import EdgeDetector, NetworkEdges
+from bagwise.discovery.proposals.figure import components, figure_map
+
+PICTURE_SIDE = 96  # short side of the small maps that are kept
+FIGURE_FROM = 0.4  # value of the figure map above which its components are cut out
+MOST_COMPONENTS = 4  # whose boxes join the proposals
+SMALLEST_COMPONENT = 0.002  # share of the image's pixels
+ALREADY_THERE = 0.9  # overlap with a proposal from which a component's box adds nothing
+COMPONENTS_RANK = 0.9  # a component's box is as likely to hold an object as the proposal at this quantile
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros((1, 1), np.uint8)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of an image.
+
+    Attributes
+    ----------
+    boxes : float32 array (n, 4)
+    objectness : float32 array (n,)
+    edges, figure : uint8 arrays (rows, columns)
+        Small maps of the whole image, 255 for one; all zero where there are none.
+    """
+
+    boxes: np.ndarray
+    objectness: np.ndarray
+    edges: np.ndarray = field(default_factory=_nothing)
+    figure: np.ndarray = field(default_factory=_nothing)
+
+
+class _Pass:
+    """One pass of the networks over one image, whose maps are kept: `edge_boxes` needs only the edges."""
+
+    name = "pass"
+
+    def __init__(self, detector: EdgeDetector, figure: NetworkEdges | None) -> None:
+        self._detector, self._figure = detector, figure
+        self.maps: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, image: np.ndarray) -> np.ndarray:
+        if self._figure is None:
+            edges = self._detector(image)
+            figure = np.zeros_like(edges)
+        elif self._figure is self._detector:
+            edges, figure = self._figure.edges_and_figure(image)
+        else:
+            edges, figure = self._detector(image), figure_map(image, self._figure)
+        self.maps = edges, figure
+        return edges
+
+
+class Looker:
+    """Looks at images.
+
+    Parameters
+    ----------
+    detector : EdgeDetector
+    figure : bool
+        Whether the figure map is asked for, and the boxes of its components join the proposals.
+    min_score, max_boxes
+        Of `edge_boxes`.
+    """
+
+    def __init__(self, detector: EdgeDetector, *, figure: bool, min_score: float, max_boxes: int) -> None:
+        self.detector = detector
+        self.min_score, self.max_boxes = min_score, max_boxes
+        self._figure = None
+        if figure:
+            self._figure = detector if isinstance(detector, NetworkEdges) else NetworkEdges()
+
+    def __call__(self, image: np.ndarray) -> Look:
+        """Look at an image, uint8 (h, w, 3) RGB."""
+        seen = _Pass(self.detector, self._figure)
+        boxes, objectness = edge_boxes(image, seen, min_score=self.min_score, max_boxes=self.max_boxes)
+        height, width = image.shape[:2]
+        if seen.maps is None:  # too small an image to look for edges in
+            return Look(boxes, objectness)
+        edges, figure = (small_picture(each) for each in seen.maps)
+        if self._figure is not None:
+            # Compiled code is imported on first use.
+            from bagwise.discovery.proposals.outlines import with_outlines
+
+            figure = with_outlines(figure, edges)
+            found = component_boxes(figure, (width, height), SMALLEST_COMPONENT)[:MOST_COMPONENTS]
+            boxes, objectness = join_components(boxes, objectness, found.astype(np.float32))
+        return Look(boxes, objectness, edges, figure)
+
+
+def component_boxes(figure: np.ndarray, size: tuple[int, int], smallest: float = 0.0) -> np.ndarray:
+    """Boxes of the components of a small figure map.
+
+    Parameters
+    ----------
+    figure : uint8 array (rows, columns)
+    size : (width, height) of the image
+    smallest : float, default=0
+        Share of the image that a component covers at least.
+
+    Returns
+    -------
+    float64 array (n, 4)
+        In pixels of the image, the largest component first.
+    """
+    if not figure.any():
+        return np.empty((0, 4))
+    found = components(figure, 255 * FIGURE_FROM)
+    stretch = [size[0] / figure.shape[1], size[1] / figure.shape[0]]
+    return found.boxes[found.shares >= smallest] * np.tile(stretch, 2)
+
+
+def join_components(boxes: np.ndarray, objectness: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Add boxes of the figure's components to proposals.
+
+    Parameters
+    ----------
+    boxes, objectness : arrays (n, 4), (n,)
+    components : array (m, 4)
+        Those that are there already are left out. The others are taken to be as likely to hold an object as the best
+        tenth of the proposals: edges score long, slanting objects low, and the figure map was not asked about edges.
+
+    Returns
+    -------
+    boxes, objectness : arrays (n + k, 4), (n + k,)
+    """
+    new = overlaps(components, boxes).max(axis=1, initial=0) < ALREADY_THERE
+    if not new.any():
+        return boxes, objectness
+    worth = np.full(int(new.sum()), np.quantile(objectness, COMPONENTS_RANK), objectness.dtype)
+    return np.vstack([boxes, components[new]]).astype(boxes.dtype), np.append(objectness, worth)
+
+
+def small_picture(map: np.ndarray) -> np.ndarray:
+    """A map (h, w) in [0, 1] shrunk to a short side of `PICTURE_SIDE`, as uint8."""
+    cv2 = require("cv2", extra="vision")
+    height, width = map.shape
+    shrink = min(1.0, PICTURE_SIDE / min(height, width))
+    size = max(1, round(width * shrink)), max(1, round(height * shrink))
+    return np.rint(255 * cv2.resize(map, size, interpolation=cv2.INTER_AREA)).clip(0, 255).astype(np.uint8)

@@ -1,0 +1,356 @@
+"""The search of Edge Boxes: score windows by the contours wholly inside, sharpen the best, drop near-duplicates.
+
+Follows Zitnick and Dollár (2014), sections 3.2 to 3.4, with one change that makes it faster: windows are
+sharpened from the best down, and one that lies on a box already sharpened is passed over, since it would end there too.
+Boxes in this module are int32 ``x1, y1, x2, y2`` in pixels, exclusive at the end.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from bagwise._utils.compiled import loop
+from bagwise.discovery.proposals.groups import MIN_AFFINITY, Contours, find_contours
+
+# In the search, strengths are raised to this power: a probability of one in ten still marks many an object's outline,
+# and small objects have no other. How likely a box is to hold an object is then judged by the strengths as they are:
+# strong edges are more often outlines, weak ones more often texture.
+POWER = 0.75
+# Edges weaker than this, after that, are not looked at.
+MIN_STRENGTH = 0.1
+# Windows: least area in pixels, greatest ratio of sides.
+MIN_AREA = 600.0
+MAX_ASPECT = 4.5
+# Scores fall with the half-perimeter to this power (κ): larger boxes hold more edges by chance.
+KAPPA = 1.5
+# Sharpening stops when the step is under this many pixels.
+LEAST_STEP = 2.0
+# A window overlapping a sharpened box by more than this is not sharpened again.
+SAME = 0.75
+# Boxes sharpened for each box wanted: dropping near-duplicates leaves a part of them, and the more there were to choose
+# from, the tighter they fit.
+SHARPENED_PER_BOX = 8
+
+
+class Index(NamedTuple):
+    """Look-up tables that make the score of a box cheap.
+
+    Attributes
+    ----------
+    groups, edges : float64 arrays (h + 1, w + 1)
+        Integral images of group strength, placed at the group's pixel, and of pixel strength.
+    row_runs, column_runs : int32 arrays
+        Groups met along every row (column), each run of equal labels once.
+    row_place : int32 array (h, w + 1), column_place : int32 array (w, h + 1)
+        Runs of the row (column) up to pixel c, exclusive, are those before ``place[r, c]``.
+    """
+
+    groups: np.ndarray
+    edges: np.ndarray
+    row_runs: np.ndarray
+    row_place: np.ndarray
+    column_runs: np.ndarray
+    column_place: np.ndarray
+
+
+def search_boxes(
+    thin: np.ndarray, normals: np.ndarray, *, alpha: float, beta: float, min_score: float, max_boxes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best boxes of a thinned edge map.
+
+    Parameters
+    ----------
+    thin, normals : float32 arrays (h, w)
+        Crests of the edge map, and the direction across them.
+    alpha, beta, min_score, max_boxes
+        As in `bagwise.discovery.proposals.boxes.edge_boxes`.
+
+    Returns
+    -------
+    boxes : int32 array (n, 4)
+        By falling score of the search, in which strengths are raised to `POWER`.
+    objectness : float32 array (n,)
+        Score of the boxes by the edges as they are, at least ``min_score``.
+    """
+    plain, thin = thin, thin ** np.float32(POWER)
+    contours = find_contours(thin, normals, MIN_STRENGTH)
+    if len(contours.strength) == 0:
+        return np.empty((0, 4), np.int32), np.empty(0, np.float32)
+    height, width = thin.shape
+    index = build_index(thin, contours)
+    windows = make_windows(height, width, alpha)
+    scores = score_windows(windows, index, contours, min_score)
+    order = np.flatnonzero(scores > min_score)
+    order = order[np.argsort(-scores[order], kind="stable")]
+    step = (1 - alpha) / (1 + alpha) / 2
+    most = SHARPENED_PER_BOX * max_boxes
+    boxes, scores = sharpen(windows[order], scores[order], index, contours, step, SAME, most)
+    order = np.argsort(-scores, kind="stable")
+    boxes, scores = boxes[order], scores[order]
+    boxes = boxes[drop_overlapping(boxes, beta, max_boxes)]
+    contours = find_contours(plain, normals, MIN_STRENGTH)
+    objectness = score_windows(boxes, build_index(plain, contours), contours, 0.0)
+    return boxes, np.maximum(objectness, min_score).astype(np.float32)
+
+
+@lru_cache(maxsize=32)
+def make_windows(height: int, width: int, alpha: float) -> np.ndarray:
+    """Windows whose neighbours in position, scale and aspect overlap by about ``alpha``: int32 (n, 4)."""
+    scale_step = alpha**-0.5
+    aspect_step = (1 + alpha) / (2 * alpha)
+    shift = (1 - alpha) / (1 + alpha)
+    smallest = MIN_AREA**0.5
+    scales = int(np.ceil(np.log(max(height, width) / smallest) / np.log(scale_step)))
+    aspects = int(np.log(MAX_ASPECT) / np.log(aspect_step) / 2)
+    windows = []
+    for scale in range(max(scales, 0) + 1):
+        for aspect in range(-aspects, aspects + 1):
+            size = smallest * scale_step**scale
+            w, h = min(size * aspect_step**aspect, width), min(size / aspect_step**aspect, height)
+            if w * h < MIN_AREA or max(w / h, h / w) > MAX_ASPECT * 1.1:
+                continue
+            columns = np.linspace(0, width - w, int(np.ceil((width - w) / max(2, w * shift))) + 1)
+            rows = np.linspace(0, height - h, int(np.ceil((height - h) / max(2, h * shift))) + 1)
+            x, y = (grid.ravel() for grid in np.meshgrid(columns, rows))
+            windows.append(np.stack([x, y, x + w, y + h], 1))
+    # The whole image is always looked at.
+    windows.append(np.array([[0, 0, width, height]], float))
+    result = np.round(np.concatenate(windows)).astype(np.int32)
+    # It is cached and shared between threads.
+    result.setflags(write=False)
+    return result
+
+
+def build_index(thin: np.ndarray, contours: Contours) -> Index:
+    """Look-up tables for `score_box`."""
+    labels = contours.labels
+    height, width = labels.shape
+    at_pixel = np.zeros((height, width))
+    # No two groups share a pixel.
+    at_pixel[contours.y, contours.x] = contours.strength
+    return Index(
+        _integral(at_pixel),
+        _integral(np.where(labels >= 0, thin, 0)),
+        *_runs(labels),
+        *_runs(np.ascontiguousarray(labels.T)),
+    )
+
+
+def _integral(values: np.ndarray) -> np.ndarray:
+    result = np.zeros((values.shape[0] + 1, values.shape[1] + 1))
+    np.cumsum(np.cumsum(values, 0, dtype=np.float64), 1, out=result[1:, 1:])
+    return result
+
+
+@loop
+def _runs(labels):
+    height, width = labels.shape
+    runs = np.empty(labels.size, np.int32)
+    place = np.empty((height, width + 1), np.int32)
+    size = 0
+    for y in range(height):
+        last = -1
+        place[y, 0] = size
+        for x in range(width):
+            if labels[y, x] >= 0 and labels[y, x] != last:
+                runs[size] = labels[y, x]
+                size += 1
+            last = labels[y, x]
+            place[y, x + 1] = size
+    return runs[:size].copy(), place
+
+
+@loop
+def _inside(table, x1, y1, x2, y2):
+    return table[y2, x2] - table[y1, x2] - table[y2, x1] + table[y1, x1]
+
+
+@loop
+def _scratch(groups):
+    """For `score_box`: strongest tie of each group, the call it is from, the call it waits in, and the queue."""
+    return (
+        np.empty(groups, np.float32),
+        np.full(groups, -1, np.int32),
+        np.full(groups, -1, np.int32),
+        np.empty(groups + 1, np.int32),
+    )
+
+
+@loop
+def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
+    """Score of one box; a box that cannot exceed ``floor`` gets 0 early.
+
+    A group that meets the rim counts nothing; one tied to the rim by a chain of affinities counts one less the chain's
+    product, the strongest chain inside the box. From the sum goes what lies in the middle half, and the whole is
+    divided by the mean side to the power `KAPPA`.
+
+    ``scratch`` is from `_scratch`; ``stamp`` is new for every call with it.
+    """
+    tied, stamps, waiting, queue = scratch
+    width, height = x2 - x1, y2 - y1
+    norm = ((width + height) / 2.0) ** -KAPPA
+    quarter_x, quarter_y = width // 4, height // 4
+    value = _inside(index.groups, x1, y1, x2, y2) - _inside(
+        index.edges, x1 + quarter_x, y1 + quarter_y, x2 - quarter_x, y2 - quarter_y
+    )
+    if value * norm <= floor:
+        return 0.0
+    tail = 0
+    for side in range(4):
+        if side < 2:
+            line = y1 if side == 0 else y2 - 1
+            # Nothing can cross the frame of the picture.
+            if line == 0 or line == contours.labels.shape[0] - 1:
+                continue
+            runs, first, last = index.row_runs, index.row_place[line, x1], index.row_place[line, x2]
+            # A run that began left of the box and continues into it is met too.
+            if x1 > 0 and contours.labels[line, x1] >= 0 and contours.labels[line, x1] == contours.labels[line, x1 - 1]:
+                first -= 1
+        else:
+            line = x1 if side == 2 else x2 - 1
+            if line == 0 or line == contours.labels.shape[1] - 1:
+                continue
+            runs, first, last = index.column_runs, index.column_place[line, y1], index.column_place[line, y2]
+            if y1 > 0 and contours.labels[y1, line] >= 0 and contours.labels[y1, line] == contours.labels[y1 - 1, line]:
+                first -= 1
+        for k in range(first, last):
+            group = runs[k]
+            if stamps[group] != stamp:
+                stamps[group] = stamp
+                tied[group] = 1.0
+                waiting[group] = stamp
+                queue[tail] = group
+                tail += 1
+                if x1 <= contours.x[group] < x2 and y1 <= contours.y[group] < y2:
+                    value -= contours.strength[group]
+    if value * norm <= floor:
+        return 0.0
+    # Spread from the rim; a group whose tie grows stronger is visited again. The queue is a ring, in which each group
+    # waits once at most.
+    head = 0
+    while head != tail:
+        group = queue[head]
+        head = head + 1 if head + 1 < len(queue) else 0
+        waiting[group] = -1
+        for k in range(contours.starts[group], contours.starts[group + 1]):
+            chain = tied[group] * contours.affinity[k]
+            other = contours.neighbours[k]
+            if chain < MIN_AFFINITY or (stamps[other] == stamp and tied[other] >= chain):
+                continue
+            if not (x1 <= contours.x[other] < x2 and y1 <= contours.y[other] < y2):
+                continue
+            before = tied[other] if stamps[other] == stamp else np.float32(0)
+            stamps[other] = stamp
+            tied[other] = chain
+            value -= contours.strength[other] * (chain - before)
+            if waiting[other] != stamp:
+                waiting[other] = stamp
+                queue[tail] = other
+                tail = tail + 1 if tail + 1 < len(queue) else 0
+        if value * norm <= floor:
+            return 0.0
+    return value * norm
+
+
+@loop
+def score_windows(windows, index, contours, floor):
+    """`score_box` of every window: float64 (n,)."""
+    scratch = _scratch(len(contours.strength))
+    scores = np.empty(len(windows))
+    for i in range(len(windows)):
+        x1, y1, x2, y2 = windows[i]
+        scores[i] = score_box(x1, y1, x2, y2, floor, index, contours, scratch, i)
+    return scores
+
+
+@loop
+def _covered(box, boxes, areas, count, most):
+    """Whether ``box`` overlaps one of the first ``count`` boxes by more than ``most``."""
+    area = np.float32((box[2] - box[0]) * (box[3] - box[1]))
+    low, high = most * area, area / most
+    for k in range(count):
+        # Boxes that overlap much are alike in area: this spares most of the work.
+        if low < areas[k] < high:
+            wide = min(box[2], boxes[k, 2]) - max(box[0], boxes[k, 0])
+            tall = min(box[3], boxes[k, 3]) - max(box[1], boxes[k, 1])
+            if wide > 0 and tall > 0 and wide * tall > most * (area + areas[k] - wide * tall):
+                return True
+    return False
+
+
+@loop
+def sharpen(windows, scores, index, contours, step, same, limit):
+    """Move the sides of windows, best first, to raise their scores.
+
+    Parameters
+    ----------
+    windows : int32 array (n, 4), scores : float64 array (n,)
+        By falling score.
+    step : float
+        First move of a side, as a share of the box's extent; halved until under `LEAST_STEP` pixels.
+    same : float
+        A window that overlaps a sharpened box by more than this is passed over.
+    limit : int
+        Boxes to make at most.
+
+    Returns
+    -------
+    boxes : int32 array (m, 4), scores : float64 array (m,)
+    """
+    height, width = contours.labels.shape
+    scratch = _scratch(len(contours.strength))
+    boxes = np.empty((min(limit, len(windows)), 4), np.int32)
+    areas = np.empty(len(boxes), np.float32)
+    best = np.empty(len(boxes))
+    count, stamp = 0, 0
+    box = np.empty(4, np.int32)
+    for i in range(len(windows)):
+        if count == len(boxes):
+            break
+        if _covered(windows[i], boxes, areas, count, same):
+            continue
+        box[:] = windows[i]
+        score = scores[i]
+        step_x, step_y = step * (box[2] - box[0]), step * (box[3] - box[1])
+        while max(step_x, step_y) >= LEAST_STEP:
+            for side in range(4):
+                move = round(step_x if side % 2 == 0 else step_y)
+                if move == 0:
+                    continue
+                for direction in (-1, 1):
+                    before = box[side]
+                    box[side] = min(max(before + direction * move, 0), width if side % 2 == 0 else height)
+                    better = 0.0
+                    if box[side] != before and box[2] - box[0] >= 8 and box[3] - box[1] >= 8:
+                        better = score_box(box[0], box[1], box[2], box[3], score, index, contours, scratch, stamp)
+                        stamp += 1
+                    if better > score:
+                        score = better
+                        break
+                    box[side] = before
+            step_x /= 2
+            step_y /= 2
+        boxes[count] = box
+        areas[count] = (box[2] - box[0]) * (box[3] - box[1])
+        best[count] = score
+        count += 1
+    return boxes[:count], best[:count]
+
+
+@loop
+def drop_overlapping(boxes, most, limit):
+    """Indices of boxes, taken in order, that overlap none taken before by more than ``most``; at most ``limit``."""
+    kept = np.empty(min(limit, len(boxes)), np.int64)
+    taken = np.empty((len(kept), 4), np.int32)
+    areas = np.empty(len(kept), np.float32)
+    count = 0
+    for i in range(len(boxes)):
+        if count == len(kept):
+            break
+        if not _covered(boxes[i], taken, areas, count, most):
+            kept[count] = i
+            taken[count] = boxes[i]
+            areas[count] = (boxes[i, 2] - boxes[i, 0]) * (boxes[i, 3] - boxes[i, 1])
+            count += 1
+    return kept[:count]

@@ -1,0 +1,1 @@
+"""A run from images to boxes, its folder and its exports."""

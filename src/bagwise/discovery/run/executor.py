@@ -1,0 +1,141 @@
+"""Where a run's work is done: on the threads of this machine, or on the workers of a Dask cluster.
+
+Both do the same tasks on the same blocks of data, one thread to a task, so the answer is the same to the bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from bagwise._utils.cluster import Cluster, scratch_folder
+from bagwise._utils.progress import track
+from bagwise.discovery.features.extraction import Extractor
+from bagwise.discovery.features.remote import RemoteStore, is_url, place_of, publish_file
+from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.run import shards
+from bagwise.discovery.run.settings import Settings, default_jobs
+from bagwise.discovery.sources.imageset import ImageSet, Problem
+
+T = TypeVar("T")
+R = TypeVar("R")
+Work = Callable[[FeatureStore, T], R]
+
+
+class Executor(Protocol):
+    """Fills the feature store of a run and maps work over tasks beside it."""
+
+    store: FeatureStore
+    network: str  # hash of the backbone's file
+
+    def extract(self, images: ImageSet, say: Callable[[str], None], reduction_from: Path | None) -> list[Problem]:
+        """Add every image that the store does not hold yet; return what was left out."""
+
+    def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:
+        """Results of ``work(store, task)`` in the order of the tasks; one at a time here when it wants to be alone."""
+
+
+def make_executor(
+    folder: Path, settings: Settings, jobs: int | None, cluster: Cluster | None, store_at: str | None
+) -> Executor:
+    """This machine, or the cluster when there is one."""
+    if cluster is not None:
+        return OnCluster(cluster, folder / "store", settings, store_at)
+    return ThisMachine(folder / "store", settings, jobs or default_jobs())
+
+
+class ThisMachine:
+    """Threads of this process."""
+
+    def __init__(self, path: Path, settings: Settings, jobs: int) -> None:
+        self._features: Any = settings.make_features()
+        self._settings, self._jobs = settings, jobs
+        self.network = self._features.backbone.sha256
+        self.store = FeatureStore(path, settings.store_settings(self._features.backbone))
+
+    def extract(self, images: ImageSet, say: Callable[[str], None], reduction_from: Path | None) -> list[Problem]:
+        reduction = self.store.path / shards.REDUCTION
+        if reduction_from is not None and self._settings.components and not reduction.exists():
+            publish_file(reduction_from / shards.REDUCTION, str(self.store.path), shards.REDUCTION)
+        proposer = self._settings.make_proposer()
+        extractor = Extractor(proposer, self._features, components=self._settings.components, jobs=self._jobs)
+        with self.store:
+            problems = extractor.fill(self.store, images.root, images.files)
+        del extractor, proposer
+        self._features = None
+        _give_back_memory()
+        return problems
+
+    def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:
+        # Parallel over tasks, not inside them, so that sums are taken in one order and the same run gives the same
+        # bits.
+        with threadpool_limits(1), ThreadPoolExecutor(1 if alone else self._jobs) as pool:
+            done = pool.map(lambda task: work(self.store, task), tasks)
+            return list(track(done, total=len(tasks), description=what))
+
+
+def _give_back_memory() -> None:
+    """Return what the networks' threads have freed to the system: glibc keeps it, and learning needs room next."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+
+
+class OnCluster:
+    """Workers of a Dask cluster, which see the store in a shared folder or at a URL."""
+
+    def __init__(self, cluster: Cluster, folder: Path, settings: Settings, store_at: str | None) -> None:
+        self._cluster, self._settings = cluster, settings
+        self._place, self._folder = place_of(store_at or folder), folder
+        self._run = uuid.uuid4().hex
+        backbone = replace(settings, device="cpu").open_backbone()  # only its name is needed; cards are at the workers
+        self.network = backbone.sha256
+        self._store_settings = settings.store_settings(backbone)
+        self.store = self._open()
+
+    def _open(self) -> FeatureStore:
+        """This process's own view of the store: the folder itself, or a mirror of what it needs of a URL."""
+        if is_url(self._place):
+            return RemoteStore(self._place, self._folder, self._store_settings)
+        return FeatureStore(self._place, self._store_settings)
+
+    def extract(self, images: ImageSet, say: Callable[[str], None], reduction_from: Path | None) -> list[Problem]:
+        problems = shards.fill(self._cluster, self._place, self._settings, images, self.store, say, reduction_from)
+        self.store = self._open()
+        return problems
+
+    def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:
+        jobs = [_Job(self._place, self._run, work, task) for task in tasks]
+        done = track(self._cluster.map(_on_worker, jobs), total=len(jobs), description=what)
+        results = {id(job): result for job, result in done}
+        return [results[id(job)] for job in jobs]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A task that travels, with what it is to be done with."""
+
+    store: str
+    run: str  # tells the stores of one command from those of the next
+    work: Callable[[FeatureStore, Any], Any]
+    task: Any
+
+
+def _on_worker(job: _Job) -> Any:
+    with threadpool_limits(1):  # sums in one order, as on one machine
+        return job.work(_opened(job.store, job.run), job.task)
+
+
+@lru_cache(maxsize=1)
+def _opened(store: str, run: str) -> FeatureStore:
+    return RemoteStore.for_now(store, scratch_folder()) if is_url(store) else FeatureStore(store)

@@ -1,0 +1,1 @@
+"""Labelled images from folders, tables, COCO and VOC files."""

@@ -1,0 +1,277 @@
+"""A set of labelled images, whatever form it came in."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from unicodedata import normalize
+
+from bagwise._utils.names import same_file, stays_inside
+from bagwise._utils.words import counted
+from bagwise.discovery.sources.images import EXTENSIONS
+from bagwise.metrics.truth import TruthBox
+
+# Labels that say that an image shows none of the classes.
+NONE_OF_THESE = ("background", "negative", "negatives", "no label", "none", "none of these")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that was left out, by name, and why, in one sentence."""
+
+    file: str
+    reason: str
+
+
+@dataclass
+class ImageSet:
+    """Images and the labels they carry as a whole.
+
+    Attributes
+    ----------
+    root : Path
+    files : list of str
+        Posix paths relative to the root, each once, sorted.
+    labels : list of tuple of str
+        For each file the classes shown in it. An image that is known to show none of them has an empty tuple: it
+        is a negative example of every class, and no box is looked for in it.
+    classes : list of str
+        Every label, sorted.
+    truth : dict or None
+        Boxes per file where the source has them; used to evaluate, never to learn.
+    problems : list of Problem
+    kind : str
+        "folders", "csv", "jsonl", "voc", "coco", "fiftyone", "python" or "images" (no labels).
+    unsure : list of tuple of str
+        For each file the classes that may be shown: only marked difficult, or a crowd. Such an image is
+        neither a positive nor a negative example of the class.
+    """
+
+    root: Path
+    files: list[str]
+    labels: list[tuple[str, ...]]
+    truth: dict[str, list[TruthBox]] | None = None
+    problems: list[Problem] = field(default_factory=list)
+    kind: str = "folders"
+    unsure: list[tuple[str, ...]] = field(default_factory=list)
+    classes: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        order = sorted(range(len(self.files)), key=self.files.__getitem__)
+        self.unsure = self.unsure or [()] * len(self.files)
+        self.files = [self.files[i] for i in order]
+        self.labels = [self.labels[i] for i in order]
+        self.unsure = [self.unsure[i] for i in order]
+        self.classes = sorted({label for labels in self.labels for label in labels})
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def negatives(self) -> list[str]:
+        """The images that show none of the classes."""
+        return [file for file, sure, unsure in zip(self.files, self.labels, self.unsure) if not sure and not unsure]
+
+    def told(self) -> str:
+        """What there is, in a few words."""
+        text = f"{counted(len(self), 'image')}, {counted(len(self.classes), 'class', 'classes')}"
+        return f"{text}, {counted(len(self.negatives), 'image')} of none of them" if self.negatives else text
+
+    def with_negatives(self, names: Collection[str] | None = None) -> "ImageSet":
+        """The set without the labels that mean "none of these": images that carry only such a label are negatives.
+
+        Parameters
+        ----------
+        names : collection of str, optional
+            Labels with that meaning; case, blanks, hyphens and underscores do not matter.
+            By default those of :data:`NONE_OF_THESE`.
+
+        Raises
+        ------
+        ValueError
+            When a name was given that no image carries.
+        """
+        none = {_plain(name) for name in (NONE_OF_THESE if names is None else names) if name.strip()}
+        missing = none - {_plain(label) for label in self.classes}
+        if names is not None and missing:
+            known = ", ".join(self.classes) or "none"
+            raise ValueError(f"no image is labelled {sorted(missing)[0]!r}; the labels are: {known}")
+        labels, problems = [], list(self.problems)
+        for file, shown in zip(self.files, self.labels):
+            kept = tuple(label for label in shown if _plain(label) not in none)
+            if kept and len(kept) < len(shown):
+                said = " and ".join(repr(label) for label in shown if label not in kept)
+                problems.append(
+                    Problem(file, f"is labelled {said} beside {', '.join(kept)}: taken as {', '.join(kept)}")
+                )
+            labels.append(kept)
+        unsure = [tuple(label for label in names if _plain(label) not in none) for names in self.unsure]
+        truth = self.truth and {
+            file: [box for box in boxes if _plain(box.label) not in none] for file, boxes in self.truth.items()
+        }
+        return ImageSet(self.root, self.files, labels, truth, problems, self.kind, unsure)
+
+    @classmethod
+    def from_truth(
+        cls,
+        root: Path,
+        truth: dict[str, list[TruthBox]],
+        problems: list[Problem],
+        kind: str,
+        boxless: dict[str, set[str]] | None = None,
+    ) -> "ImageSet":
+        """The set whose image-level labels are the classes of its boxes, and those of annotations without one."""
+        named = boxless or {}
+        labels = [
+            tuple(sorted({b.label for b in boxes if not b.difficult} | named.get(file, set())))
+            for file, boxes in truth.items()
+        ]
+        unsure = [
+            tuple(sorted({b.label for b in boxes if b.difficult} - set(sure)))
+            for boxes, sure in zip(truth.values(), labels)
+        ]
+        known = truth if any(truth.values()) or not named else None
+        return cls(root, list(truth), labels, known, problems, kind, unsure)
+
+
+def clean_label(text: str) -> str:
+    """A label without surrounding or repeated blanks, in composed Unicode, so that equal labels are equal."""
+    return re.sub(r"\s+", " ", normalize("NFC", text)).strip()
+
+
+def image_files(folder: Path) -> Iterator[Path]:
+    """Every image under the folder by its extension, sorted; hidden files and folders are left out."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not hidden and path.suffix.lower() in EXTENSIONS and path.is_file():
+            yield path
+
+
+def _plain(label: str) -> str:
+    return re.sub(r"[\s_-]+", " ", label).strip().casefold()
+
+
+class Labelling:
+    """Collects the labels of images that are named one by one; what cannot be used is noted by name.
+
+    Parameters
+    ----------
+    root : Path
+        Where the names start from.
+
+    Attributes
+    ----------
+    problems : list of Problem
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.problems: list[Problem] = []
+        self._finder = FileFinder(root)
+        self._labels: dict[str, set[str]] = {}
+        self._unsure: dict[str, set[str]] = {}
+
+    def add(self, name: str, labels: Iterable[str] | None, where: str, unsure: Iterable[str] = ()) -> None:
+        """Note the labels of an image; a name that occurs again adds to them.
+
+        Parameters
+        ----------
+        name : str
+        labels : iterable of str or None
+            Empty when the image shows none of the classes, None when nobody said.
+        where : str
+            Where this is said, such as ``row 3 of labels.csv``.
+        unsure : iterable of str
+            Classes that the image may show.
+        """
+        try:
+            file = self._finder.find(name)
+        except ValueError as error:
+            self.problems.append(Problem(name or where, f"{error} ({where})"))
+            return
+        found = {clean_label(label) for label in labels or ()} - {""}
+        unsure = {clean_label(label) for label in unsure} - {""}
+        if labels is None and not unsure:
+            reason = f"{where} gives it no label; if it shows none of the classes, write 'none'"
+            self.problems.append(Problem(file, reason))
+            return
+        self._labels.setdefault(file, set()).update(found)
+        self._unsure.setdefault(file, set()).update(unsure)
+
+    def image_set(self, kind: str) -> ImageSet:
+        """All of it."""
+        labels = [tuple(sorted(names)) for names in self._labels.values()]
+        unsure = [tuple(sorted(self._unsure[file] - names)) for file, names in self._labels.items()]
+        return ImageSet(self.root, list(self._labels), labels, None, self.problems, kind, unsure)
+
+
+class FileFinder:
+    """Finds the files that a table names: by path from the root, or by bare name where only one file has it.
+
+    A name may lack its extension.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._by_name: dict[str, list[str]] = {}
+        self._listed: dict[str, str] | None = None
+
+    def find(self, name: str) -> str:
+        """Path relative to the root, posix.
+
+        Raises
+        ------
+        ValueError
+            When no file or more than one file can be meant; one sentence.
+        """
+        name = name.strip().replace("\\", "/")
+        if Path(name).is_absolute():
+            try:
+                name = Path(name).relative_to(self.root.resolve()).as_posix()
+            except ValueError:
+                raise ValueError(f"lies outside {self.root}") from None
+        if name and not stays_inside(name):
+            raise ValueError(f"lies outside {self.root}")
+        for form in ("NFC", "NFD"):  # file systems differ in how they write accents
+            candidate = normalize(form, name)
+            if _is_file(self.root / candidate) and candidate:
+                return self._as_listed(Path(candidate).as_posix())
+        matches = self._names().get(normalize("NFC", name), [])
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise ValueError(f"names {len(matches)} files ({', '.join(matches[:3])}): write its folder too")
+        raise ValueError(f"there is no such file under {self.root}")
+
+    def _as_listed(self, name: str) -> str:
+        """The name as the disk spells it: where Cat.jpg is cat.jpg, a table with both would show one image twice."""
+        if self._listed is None:
+            other = self.root / name.swapcase()
+            ignores_case = name != name.swapcase() and _is_file(other) and os.path.samefile(other, self.root / name)
+            files = [path.relative_to(self.root).as_posix() for path in image_files(self.root)] if ignores_case else []
+            self._listed = {same_file(file): file for file in files}
+        return self._listed.get(same_file(name), name)
+
+    def _names(self) -> dict[str, list[str]]:
+        """Files by their name, and by their name and their path without extension."""
+        if not self._by_name:
+            for path in image_files(self.root):
+                relative = path.relative_to(self.root)
+                keys = {path.name, path.stem, relative.with_suffix("").as_posix()}
+                for key in keys:
+                    self._by_name.setdefault(normalize("NFC", key), []).append(relative.as_posix())
+        return self._by_name
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have: too long, or with a null byte
+        return False
+
+
+def valid_box(values: Iterable[float]) -> tuple[float, float, float, float] | None:
+    """The corners as floats when they enclose something, else None."""
+    x1, y1, x2, y2 = (float(value) for value in values)
+    return (x1, y1, x2, y2) if x1 < x2 < float("inf") and y1 < y2 < float("inf") and x1 > -1e9 and y1 > -1e9 else None

@@ -1,0 +1,80 @@
+"""Dual coordinate descent for linear support vector machines with shared slacks, compiled. Imported on first use."""
+
+import numpy as np
+
+from bagwise._utils.compiled import fast_loop, loop
+from bagwise._utils.row_loops import row_add, row_dot, row_pair
+
+
+@loop
+def _shuffle(order, state):
+    """Fisher and Yates, with a 64-bit linear congruential generator whose state is carried on."""
+    for last in range(len(order) - 1, 0, -1):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        other = np.int64((state >> np.uint64(33)) % np.uint64(last + 1))
+        order[last], order[other] = order[other], order[last]
+    return state
+
+
+@fast_loop
+def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, active, w, bias, prior, n_passes, state):
+    """Walk n_passes times over the active items in random order and move each one's dual variable to its best value.
+
+    Item k is the row rows[k] and belongs to group[k]; the items of group g are offsets[g]:offsets[g + 1], have the
+    label sign[g], and their dual variables alpha, none negative, may sum to cap[g] at most (used[g] is the sum).
+    norm2 holds ‖x‖² + 1 of each item (1 for the intercept's constant feature), slope its derivative y z - 1 when last
+    seen, and prior what is added to the score of each row. w and bias, an array of one, are changed along.
+    """
+    for _ in range(n_passes):
+        state = _shuffle(active, state)
+        for k in active:
+            g, row = group[k], rows[k]
+            y = sign[g]
+            slope_k = y * (row_dot(store, row, w) + bias[0] + prior[row]) - 1.0
+            room = max(cap[g] - used[g], 0.0)
+            step = -slope_k / norm2[k]
+            full = step >= room
+            step = max(min(step, room), -alpha[k])
+            if step != 0.0:
+                alpha[k] += step
+                used[g] = cap[g] if full else used[g] + step
+                row_add(store, row, step * y, w)
+                bias[0] += step * y
+                slope_k += step * norm2[k]
+            slope[k] = slope_k
+            if not full or slope_k >= 0.0 or offsets[g + 1] - offsets[g] == 1:
+                continue
+            # The group has used up its cap: take from the item that deserves its share least, and give it to k.
+            partner = -1
+            for j in range(offsets[g], offsets[g + 1]):
+                if alpha[j] > 0.0 and j != k and (partner < 0 or slope[j] > slope[partner]):
+                    partner = j
+            if partner < 0:
+                continue
+            other = rows[partner]
+            slope_j = y * (row_dot(store, other, w) + bias[0] + prior[other]) - 1.0
+            product = row_pair(store, row, store, other) + 1.0
+            curvature = max(norm2[k] + norm2[partner] - 2.0 * product, 1e-12 * norm2[k])
+            move = max(min((slope_j - slope_k) / curvature, alpha[partner]), -alpha[k])
+            if move != 0.0:
+                alpha[k] += move
+                alpha[partner] -= move
+                row_add(store, row, move * y, w)
+                row_add(store, other, -move * y, w)
+            slope[k] = slope_k + move * (norm2[k] - product)
+            slope[partner] = slope_j + move * (product - norm2[partner])
+    return state
+
+
+@loop
+def scores(store, w, bias, z):
+    """z = X w + intercept, for all rows."""
+    for row in range(len(z)):
+        z[row] = row_dot(store, row, w) + bias[0]
+
+
+@loop
+def add_rows(store, rows, steps, w):
+    """Add Σ_k steps[k] · x_rows[k] to w."""
+    for k in range(len(rows)):
+        row_add(store, rows[k], steps[k], w)
