@@ -1,6 +1,7 @@
 """Labels as people have them: tables of every kind, image folders, exports of other tools, images of nothing."""
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
@@ -51,6 +52,9 @@ TABLES = {
     "columns beside the labels": "file,width,label 1,label 2,photographer\n"
     "a.png,640,fish,,Ann\nb.png,640,fish,windmill,Bo\nc.png,480,none,,Bo\nd.png,1,windmill,,Cy\n",
     "names without extension": "id,species\na,fish\nb,fish;windmill\nc,background\nmore/d,windmill\n",
+    "an index without a name": ",file,fish,windmill\n0,a.png,1,0\n1,b.png,1,1\n2,c.png,0,0\n3,d.png,0,1\n",
+    "more semicolons than commas": "a.png,fish\nb.png,fish;windmill;fish\nc.png,none\nd.png,windmill\n",
+    "more semicolons than commas at once": "b.png,fish;windmill;fish\na.png,fish\nc.png,none\nd.png,windmill\n",
     "tabs": "file\tlabel\na.png\tfish\nb.png\tfish,windmill\nc.png\tno_label\nd.png\twindmill\n",
 }
 
@@ -157,6 +161,31 @@ def test_another_metadata_file_does_not_hide_class_folders(root):
 
 def test_class_folders_in_parts(root):
     assert labelled(read_source(root.parent, split="images")) == {"more/d.png": ("more",)}
+
+
+def test_parts_are_no_classes(root):
+    """A folder of train and test, each with its class folders, as image folders of Hugging Face have them."""
+    for part in ("train", "test"):
+        (root.parent / "parts" / part / "fish").mkdir(parents=True)
+        shutil.copy(root / "a.png", root.parent / "parts" / part / "fish" / f"{part}.png")
+    with pytest.raises(ValueError, match="has the parts test, train with folders of their own"):
+        read_source(root.parent / "parts")
+    assert labelled(read_source(root.parent / "parts", split="test")) == {"fish/test.png": ("fish",)}
+    shutil.rmtree(root.parent / "parts" / "test")
+    only = read_source(root.parent / "parts")
+    assert (labelled(only), only.root.name) == ({"fish/train.png": ("fish",)}, "train")
+
+
+def test_an_index_of_two_rows_is_no_class(root):
+    one = write(root.parent, "a.csv", "id,file,fish\n0,a.png,1\n1,b.png,0\n")
+    assert read_source(root, labels=one).classes == ["fish"]
+    two = write(root.parent, "b.csv", "file,windmill,fish\na.png,0,1\nb.png,1,0\n")
+    assert read_source(root, labels=two).classes == ["fish", "windmill"]
+
+
+def test_a_spreadsheet_is_named_as_such(root):
+    with pytest.raises(ValueError, match=r"labels\.xlsx is a spreadsheet: save it as CSV"):
+        read_source(root, labels=write(root.parent, "labels.xlsx", "PK"))
 
 
 @pytest.mark.parametrize("form", ["numbers", "names", "objects"])

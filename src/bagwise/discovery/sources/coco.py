@@ -35,7 +35,10 @@ def read_coco(document: Any, file: Path, root: Path) -> ImageSet:
         Where the images are; their file names are looked up from here.
     """
     if not isinstance(document, dict):
-        raise ValueError(f"{file} is not a COCO file: it should hold images, annotations and categories")
+        raise ValueError(
+            f"{file} is not a COCO file: it should hold images, annotations and categories "
+            "(a file with an object for each image in a line of its own is called .jsonl)"
+        )
     names = {c["id"]: clean_label(str(c["name"])) for c in _rows(document, "categories", ("id", "name"), file)}
     finder, problems = FileFinder(root), []
     found: dict[Any, str] = {}

@@ -17,6 +17,7 @@ from bagwise.metrics.truth import TruthBox
 
 __all__ = ["ImageSet", "Problem", "TruthBox", "read_source", "read_unlabelled"]
 
+PARTS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "dev"})
 Images = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -138,6 +139,11 @@ def _read_folders(root: Path) -> ImageSet:
             files.append(relative.as_posix())
             labels.append((clean_label(relative.parts[0]),))
     filled = {file.split("/")[0] for file in files}
+    if filled and {name.casefold() for name in filled} <= PARTS and all(file.count("/") > 1 for file in files):
+        if len(filled) > 1:
+            parts = ", ".join(sorted(filled))
+            raise ValueError(f"{root} has the parts {parts} with folders of their own: choose one with --split")
+        return _read_folders(root / filled.pop())
     for folder in sorted(root.iterdir()):
         if folder.is_dir() and not folder.name.startswith(".") and folder.name not in filled:
             problems.append(Problem(folder.name, "this class folder holds no image"))

@@ -11,6 +11,7 @@ from bagwise.discovery.sources.imageset import ImageSet, Labelling
 
 FILE_COLUMN = re.compile(r"(image|img|photo|picture)?[ _-]?(file|filename|file[ _-]name|path|filepath|name)|image|img")
 LABEL_COLUMN = re.compile(r"(label|class|category|categorie|tag|target)(e?s|[ _-]?name)?[ _-]?\d*")
+COUNT_COLUMN = re.compile(r"id|index|no\.?|number|nr\.?|#|row|column 1|unnamed: 0")
 SEPARATORS = re.compile(r"[;|,\n]")
 YES = frozenset({"1", "1.0", "true", "yes", "y", "x"})
 NO = frozenset({"0", "0.0", "false", "no", "n"})
@@ -92,6 +93,8 @@ def _flag_columns(table: Rows, columns: Sequence[str]) -> list[str]:
     found = []
     for name in columns:
         cells = table.texts(name)
+        if _is_count(name, [text for _, text in cells]):
+            continue
         values = {text.casefold() for _, text in cells}
         allowed = YES | ({ABSENT} if values <= YES | {ABSENT} else NO)
         if not cells or _share(table, name, lambda text: text.casefold() in YES | NO | {ABSENT}) < 0.5:
@@ -102,6 +105,12 @@ def _flag_columns(table: Rows, columns: Sequence[str]) -> list[str]:
             raise ValueError(f"row {row} of {table.name}: the column {name!r} says {text!r}, where 0 or 1 is expected")
         found.append(name)
     return found
+
+
+def _is_count(name: str, texts: Sequence[str]) -> bool:
+    """Whether a column numbers the rows, as an index that was written along does."""
+    distinct = len(texts) > 1 and all(text.isdecimal() for text in texts) and len(set(texts)) == len(texts)
+    return distinct and (len(texts) > 2 or COUNT_COLUMN.fullmatch(name.strip().casefold()) is not None)
 
 
 def _columns_of_words(table: Rows, columns: Sequence[str]) -> list[str]:

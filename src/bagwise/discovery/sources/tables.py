@@ -11,6 +11,8 @@ from bagwise.discovery.sources.imageset import ImageSet
 from bagwise.discovery.sources.rows import Row, Rows, read_rows
 
 DELIMITERS = ",\t;"
+LINES_LOOKED_AT = 50
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 JSON_LINES = (".jsonl", ".ndjson")
 
 
@@ -32,7 +34,7 @@ def read_table(file: Path, root: Path) -> ImageSet:
 def text_rows(file: Path) -> Rows:
     """The rows of a table with commas, tabs or semicolons; a first row without an image's name is the heading."""
     text = _text(file)
-    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    delimiter = _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: list[tuple[int, list[str]]] = []
     try:
@@ -43,7 +45,7 @@ def text_rows(file: Path) -> Rows:
         raise ValueError(f"row {reader.line_num} of {file.name} cannot be read: {error}") from None
     if not rows:
         raise ValueError(f"{file} is empty")
-    named = not any(PurePath(cell.strip()).suffix.lower() in EXTENSIONS for cell in rows[0][1])
+    named = not any(map(_is_image, rows[0][1]))
     width = max(len(row) for _, row in rows)
     heading = [cell.strip() for cell in rows[0][1]] if named else []
     # Cells beyond the heading belong to its last column: "a.png,cat,dog" under "file,labels".
@@ -51,6 +53,23 @@ def text_rows(file: Path) -> Rows:
     columns = _distinct(heading)
     body = rows[1:] if named else rows
     return Rows(file.name, columns, named, [(number, dict(zip(columns, row))) for number, row in body])
+
+
+def _delimiter(text: str) -> str:
+    """What stands between the cells: what leaves most images alone in theirs, or else what is most frequent.
+
+    Judged by the first lines, where "a.png,cat;dog" may have more semicolons than commas.
+    """
+    first = text.split("\n", LINES_LOOKED_AT)[:LINES_LOOKED_AT]
+
+    def images(delimiter: str) -> int:
+        return sum(any(_is_image(cell) for cell in line.split(delimiter)) for line in first)
+
+    return max(DELIMITERS, key=lambda delimiter: (images(delimiter), first[0].count(delimiter)))
+
+
+def _is_image(cell: str) -> bool:
+    return PurePath(cell.strip().strip('"')).suffix.lower() in EXTENSIONS
 
 
 def json_rows(file: Path) -> Rows:
@@ -86,6 +105,8 @@ def _cell(value: Any) -> str | list[str]:
 
 
 def _text(file: Path) -> str:
+    if file.suffix.lower() in SPREADSHEETS:
+        raise ValueError(f"{file} is a spreadsheet: save it as CSV in UTF-8")
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
