@@ -153,6 +153,16 @@ def test_a_class_that_every_image_carries_cannot_be_told_from_anything(folder):
     assert "which leaves nothing to tell the label from" in sentences(findings, "wrong")
 
 
+def test_images_that_the_table_does_not_name_are_told(folder):
+    table = folder.parent / "labels.csv"
+    table.write_text("file,label\ncat/0.png,cat\ncat/1.png,cat\ndog/0.png,dog\ndog/gone.png,dog\n")
+    findings = check_images(read_source(folder, table))
+    (finding,) = [item for item in findings if "without an entry in the labels" in item.sentence]
+    assert finding.sentence.startswith("18 images of the folder")
+    assert "stray.png" in finding.details
+    assert "cat/0.png" not in finding.details
+
+
 def test_proposals_are_tried_where_there_are_boxes(folder):
     picture = np.full((120, 160, 3), 60, dtype=np.uint8)
     picture[30:90, 40:120] = 220

@@ -260,6 +260,20 @@ def test_negative_folder(root, folder, negative):
     assert folder in read_source(root, negative=[]).classes, "unless all labels are classes"
 
 
+def test_negative_folder_beside_a_table(root):
+    """A one-hot table of what is shown, and a folder of images that show nothing of it."""
+    (root / "None of these").mkdir()
+    (root / "c.png").rename(root / "None of these" / "c.png")
+    text = "image,fish,windmill\na.png,1,0\nb.png,1,1\n"
+    images = read_source(root, labels=write(root.parent, "labels.csv", text))
+    assert labelled(images) == {"a.png": ("fish",), "b.png": ("fish", "windmill"), "None of these/c.png": ()}
+    assert images.negatives == ["None of these/c.png"]
+    images = read_source(root, labels=write(root.parent, "labels.csv", text), negative=["more"])
+    assert images.negatives == ["more/d.png"]
+    named = write(root.parent, "labels.csv", f"{text}None of these/c.png,0,1\n")
+    assert read_source(root, labels=named).negatives == [], "what the table says stands"
+
+
 def test_negative_that_nobody_carries(root):
     with pytest.raises(ValueError, match="no image is labelled 'clutter'; the labels are: more"):
         read_source(root, negative=["clutter"])

@@ -17,7 +17,7 @@ from bagwise.discovery.features.backbones import Backbone, default_backbone
 from bagwise.discovery.proposals.boxes import edge_boxes
 from bagwise.discovery.proposals.edges import EdgeDetector, edge_detector
 from bagwise.discovery.sources.images import ImageError, read_image
-from bagwise.discovery.sources.imageset import ImageSet
+from bagwise.discovery.sources.imageset import ImageSet, image_files
 
 TOO_FEW = 5  # images of a class: below, nothing can be learned
 FEW = 20  # below, expect little
@@ -75,6 +75,7 @@ def check_images(
     seen = _read_all(images, WholePicture(backbone if backbone is not None else default_backbone()))
     findings = [
         *_unusable(images, seen),
+        *_unnamed(images),
         *_small_classes(images, seen),
         *_duplicates(images, seen),
         *_labels(images, seen),
@@ -117,6 +118,17 @@ def _unusable(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
     if images.problems:
         told = [f"{problem.file}: {problem.reason}" for problem in images.problems]
         yield Finding("wrong", f"{counted(len(told), 'entry', 'entries')} of the source cannot be used", told)
+
+
+def _unnamed(images: ImageSet) -> Iterator[Finding]:
+    """Images beside those that the file of labels names: they play no part, which may be a surprise."""
+    if images.kind in ("csv", "jsonl", "coco", "fiftyone"):
+        known = {*images.files, *(problem.file for problem in images.problems)}
+        others = [file.relative_to(images.root).as_posix() for file in image_files(images.root)]
+        others = [file for file in others if file not in known]
+        if others:
+            sentence = f"{counted(len(others), 'image')} of the folder without an entry in the labels, left alone"
+            yield Finding("good to know", sentence, others)
 
 
 def _small_classes(images: ImageSet, seen: _Seen) -> Iterator[Finding]:

@@ -92,23 +92,23 @@ class ImageSet:
         ValueError
             When a name was given that no image carries.
         """
-        none = {_plain(name) for name in (NONE_OF_THESE if names is None else names) if name.strip()}
-        missing = none - {_plain(label) for label in self.classes}
+        none = {plain_label(name) for name in (NONE_OF_THESE if names is None else names) if name.strip()}
+        missing = none - {plain_label(label) for label in self.classes}
         if names is not None and missing:
             known = ", ".join(self.classes) or "none"
             raise ValueError(f"no image is labelled {sorted(missing)[0]!r}; the labels are: {known}")
         labels, problems = [], list(self.problems)
         for file, shown in zip(self.files, self.labels):
-            kept = tuple(label for label in shown if _plain(label) not in none)
+            kept = tuple(label for label in shown if plain_label(label) not in none)
             if kept and len(kept) < len(shown):
                 said = " and ".join(repr(label) for label in shown if label not in kept)
                 problems.append(
                     Problem(file, f"is labelled {said} beside {', '.join(kept)}: taken as {', '.join(kept)}")
                 )
             labels.append(kept)
-        unsure = [tuple(label for label in names if _plain(label) not in none) for names in self.unsure]
+        unsure = [tuple(label for label in names if plain_label(label) not in none) for names in self.unsure]
         truth = self.truth and {
-            file: [box for box in boxes if _plain(box.label) not in none] for file, boxes in self.truth.items()
+            file: [box for box in boxes if plain_label(box.label) not in none] for file, boxes in self.truth.items()
         }
         return ImageSet(self.root, self.files, labels, truth, problems, self.kind, unsure)
 
@@ -148,7 +148,8 @@ def image_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _plain(label: str) -> str:
+def plain_label(label: str) -> str:
+    """A label as it is compared with those that mean "none of these"."""
     return re.sub(r"[\s_-]+", " ", label).strip().casefold()
 
 

@@ -10,7 +10,14 @@ from bagwise.discovery.sources.fiftyone import find_fiftyone_file, is_fiftyone, 
 from bagwise.discovery.sources.given import common_root, read_given
 from bagwise.discovery.sources.huggingface import find_metadata
 from bagwise.discovery.sources.images import EXTENSIONS
-from bagwise.discovery.sources.imageset import ImageSet, Problem, clean_label, image_files
+from bagwise.discovery.sources.imageset import (
+    NONE_OF_THESE,
+    ImageSet,
+    Problem,
+    clean_label,
+    image_files,
+    plain_label,
+)
 from bagwise.discovery.sources.tables import read_table
 from bagwise.discovery.sources.voc import find_voc_root, read_voc
 from bagwise.metrics.truth import TruthBox
@@ -68,6 +75,8 @@ def read_source(
     else:
         images = _dispatch(common_root(path), Path(labels), split)
         shown = str(images.root)
+    if labels is not None and isinstance(labels, (str, os.PathLike)):
+        images = _with_folders_of_negatives(images, negative)
     images = images.with_negatives(negative)
     if not any(images.labels):
         first = f" (first problem: {images.problems[0].file}: {images.problems[0].reason})" if images.problems else ""
@@ -124,6 +133,20 @@ def _dispatch(path: Path, labels: Path | None, split: str | None) -> ImageSet:
 def _read_json(file: Path, root: Path) -> ImageSet:
     document = load_json(file)
     return read_fiftyone(document, file, root) if is_fiftyone(document) else read_coco(document, file, root)
+
+
+def _with_folders_of_negatives(images: ImageSet, negative: Collection[str] | None) -> ImageSet:
+    """With the images in a folder called none and the like, of which the file of labels says nothing."""
+    names = {plain_label(name) for name in (NONE_OF_THESE if negative is None else negative)}
+    folders = [path for path in sorted(images.root.iterdir()) if path.is_dir() and plain_label(path.name) in names]
+    found = {file.relative_to(images.root).as_posix(): path.name for path in folders for file in image_files(path)}
+    for file in images.files:
+        found.pop(file, None)
+    if not found:
+        return images
+    files, labels = [*images.files, *found], [*images.labels, *((name,) for name in found.values())]
+    unsure = [*images.unsure, *[()] * len(found)]
+    return ImageSet(images.root, files, labels, images.truth, images.problems, images.kind, unsure)
 
 
 def _read_folders(root: Path) -> ImageSet:
