@@ -183,7 +183,10 @@ def test_bad_photographs_are_named_and_the_rest_goes_on(photographs, tmp_path):
     assert set(answers(run)) >= {"gate/no-edges.png", "gate/wide.png", "мяч/один.png", "ball/0.png"}
     log = (run.path / "log.txt").read_text(encoding="utf-8")
     assert all(name in log for name in problems)
-    assert "left out (4)" in summary(run)
+    said = summary(run)
+    assert "left out (4)" in said
+    assert "too few images to learn from (fewer than 5) in 2 classes (ball: 4 images, мяч: 1 image)" in said
+    assert "few images (fewer than 20) in 1 class: expect little (gate: 6 images)" in said
 
 
 def test_nothing_readable_is_an_error(tmp_path):

@@ -13,14 +13,13 @@ from bagwise._utils.progress import track
 from bagwise._utils.words import counted
 from bagwise.discovery.check.duplicates import fingerprint, near_duplicates
 from bagwise.discovery.check.labelnoise import WholePicture, doubtful_labels
+from bagwise.discovery.check.sizes import class_sizes
 from bagwise.discovery.features.backbones import Backbone, default_backbone
 from bagwise.discovery.proposals.boxes import edge_boxes
 from bagwise.discovery.proposals.edges import EdgeDetector, edge_detector
 from bagwise.discovery.sources.images import ImageError, read_image
 from bagwise.discovery.sources.imageset import ImageSet, image_files
 
-TOO_FEW = 5  # images of a class: below, nothing can be learned
-FEW = 20  # below, expect little
 SAMPLE = 50  # images with boxes on which the proposals are tried
 BATCH = 256  # images in flight
 
@@ -136,27 +135,8 @@ def _small_classes(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
     for row in seen.rows:
         for label in images.labels[row]:
             counts[label] += 1
-    without = {label: count for label, count in counts.items() if count == len(seen.rows)}
-    told = {label: f"{label}: {counted(count, 'image')}" for label, count in counts.items()}
-    if without and seen.rows:
-        names = [told[label] for label in without]
-        classes = counted(len(names), "class", "classes")
-        sentence = f"every image carries the label of {classes}, which leaves nothing to tell the label from"
-        yield Finding("wrong", f"{sentence}; add images without it (other classes, or a folder called none)", names)
-    tiny = [told[label] for label, count in counts.items() if count < TOO_FEW]
-    small = [told[label] for label, count in counts.items() if TOO_FEW <= count < FEW]
-    if tiny:
-        yield Finding(
-            "wrong",
-            f"too few images to learn from (fewer than {TOO_FEW}) in {counted(len(tiny), 'class', 'classes')}",
-            tiny,
-        )
-    if small:
-        yield Finding(
-            "doubtful",
-            f"few images (fewer than {FEW}) in {counted(len(small), 'class', 'classes')}: expect little",
-            small,
-        )
+    for each in class_sizes(counts, len(seen.rows)):
+        yield Finding(*each)
 
 
 def _duplicates(images: ImageSet, seen: _Seen) -> Iterator[Finding]:
