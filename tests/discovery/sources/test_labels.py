@@ -218,6 +218,20 @@ def test_fiftyone_entries_that_cannot_be_used(root):
         read_source(root, labels=file)
 
 
+def test_other_exports_of_fiftyone(root):
+    """Class folders, of which one holds what has no label; and its own form, which may hold anything."""
+    for name, folder in (("a.png", "fish"), ("b.png", "_unlabeled")):
+        (root / folder).mkdir()
+        (root / name).rename(root / folder / name)
+    images = read_source(root)
+    assert images.classes == ["fish", "more"]
+    assert "_unlabeled/b.png" in {problem.file for problem in images.problems}
+    write(root, "samples.json", "{}")
+    write(root, "metadata.json", "{}")
+    with pytest.raises(ValueError, match=r"is a FiftyOneDataset.*from_fiftyone"):
+        read_source(root)
+
+
 def coco(root, annotations):
     document = {
         "images": [{"id": number, "file_name": name} for number, name in enumerate(FILES)],

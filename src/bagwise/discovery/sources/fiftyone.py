@@ -17,6 +17,11 @@ from bagwise.discovery.sources.imageset import ImageSet, Labelling
 
 def find_fiftyone_file(root: Path) -> Path | None:
     """The labels of a FiftyOne folder, if it is one."""
+    if (root / "samples.json").is_file() and (root / "metadata.json").is_file():
+        raise ValueError(
+            f"{root} is a FiftyOneDataset, whose samples may have labels of many kinds: export it as "
+            "FiftyOneImageClassificationDataset, or pass bagwise.from_fiftyone(dataset, field) to bagwise.discover"
+        )
     file = root / "labels.json"
     return file if file.is_file() and (root / "data").is_dir() else None
 

@@ -25,6 +25,7 @@ from bagwise.metrics.truth import TruthBox
 __all__ = ["ImageSet", "Problem", "TruthBox", "read_source", "read_unlabelled"]
 
 PARTS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "dev"})
+UNLABELLED = "_unlabeled"  # the folder that FiftyOne's export of class folders has for the others
 Images = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -158,6 +159,8 @@ def _read_folders(root: Path) -> ImageSet:
         relative = path.relative_to(root)
         if len(relative.parts) == 1:
             problems.append(Problem(relative.name, "lies outside the class folders, so it has no label"))
+        elif relative.parts[0] == UNLABELLED:
+            problems.append(Problem(relative.as_posix(), f"lies in {UNLABELLED}, so it has no label"))
         else:
             files.append(relative.as_posix())
             labels.append((clean_label(relative.parts[0]),))
@@ -168,6 +171,6 @@ def _read_folders(root: Path) -> ImageSet:
             raise ValueError(f"{root} has the parts {parts} with folders of their own: choose one with --split")
         return _read_folders(root / filled.pop())
     for folder in sorted(root.iterdir()):
-        if folder.is_dir() and not folder.name.startswith(".") and folder.name not in filled:
+        if folder.is_dir() and not folder.name.startswith(".") and folder.name not in {*filled, UNLABELLED}:
             problems.append(Problem(folder.name, "this class folder holds no image"))
     return ImageSet(root, files, labels, problems=problems)
