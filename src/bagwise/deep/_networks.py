@@ -16,14 +16,12 @@ Parameters = dict[str, Tensor]
 
 
 class Layout:
-    """Which of n_bags bags each row belongs to, and sums and maxima over the rows of each."""
+    """Which of n_bags bags each row belongs to, and sums and maxima over the rows of each, which lie side by side."""
 
     def __init__(self, bag_of_row: Tensor, n_bags: int, dtype: torch.dtype) -> None:
-        self.bag_of_row = bag_of_row
-        self.n_bags = n_bags
         # A product with this matrix adds in a fixed order, where scattered additions on a GPU do not.
-        self.member = torch.zeros(n_bags, len(bag_of_row), dtype=dtype, device=bag_of_row.device)
-        self.member[bag_of_row, torch.arange(len(bag_of_row), device=bag_of_row.device)] = 1
+        self.member = (torch.arange(n_bags, device=bag_of_row.device)[:, None] == bag_of_row).to(dtype)
+        self.sizes = self.member.sum(dim=1)
 
     def total(self, values: Tensor) -> Tensor:
         """(members, bags, ...) sums of (members, rows, ...)."""
@@ -31,13 +29,11 @@ class Layout:
 
     def highest(self, values: Tensor) -> Tensor:
         """(members, bags, ...) maxima of (members, rows, ...)."""
-        index = self.bag_of_row.reshape(1, -1, *[1] * (values.dim() - 2)).expand_as(values)
-        empty = values.new_full((values.shape[0], self.n_bags, *values.shape[2:]), -torch.inf)
-        return empty.scatter_reduce(1, index, values, "amax", include_self=False)
+        lengths = self.sizes.long().expand(len(values), -1).contiguous()
+        return torch.segment_reduce(values, "max", lengths=lengths, axis=1, unsafe=True)
 
     def mean(self, values: Tensor) -> Tensor:
-        sizes = self.member.sum(dim=1)
-        return self.total(values) / (sizes if values.dim() == 2 else sizes[:, None])
+        return self.total(values) / (self.sizes if values.dim() == 2 else self.sizes[:, None])
 
     def log_mean_exp(self, values: Tensor) -> Tensor:
         """Between the mean and the maximum of (members, rows)."""
@@ -56,7 +52,8 @@ class Layout:
 
 def linear(parameters: Parameters, name: str, x: Tensor) -> Tensor:
     """(members, rows, out) from x of shape (rows, in) or (members, rows, in)."""
-    return x @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"][:, None, :]
+    weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
+    return torch.baddbmm(bias[:, None, :], x.expand(len(weight), -1, -1), weight)
 
 
 def add_linear(
@@ -121,7 +118,7 @@ class InstanceNetwork(Network):
     def bag_logits(
         self, parameters: Parameters, x: Tensor, layout: Layout, generator: torch.Generator | None = None
     ) -> list[Tensor]:
-        z = linear(parameters, "output", self.layers(parameters, x, generator)[-1])[..., 0]
+        z = linear(parameters, "output", self.layers(parameters, x, generator)[-1]).squeeze(-1)
         return [{"max": layout.highest, "mean": layout.mean, "lse": layout.log_mean_exp}[self.pooling](z)]
 
 
@@ -144,9 +141,9 @@ class EmbeddingNetwork(Network):
     ) -> list[Tensor]:
         pool = {"max": layout.highest, "mean": layout.mean}[self.pooling]
         layers = self.layers(parameters, x, generator)
-        branches = [linear(parameters, "output", pool(layers[-1]))[..., 0]]
+        branches = [linear(parameters, "output", pool(layers[-1])).squeeze(-1)]
         if self.deep_supervision:
-            branches += [linear(parameters, f"output{i}", pool(h))[..., 0] for i, h in enumerate(layers[:-1])]
+            branches += [linear(parameters, f"output{i}", pool(h)).squeeze(-1) for i, h in enumerate(layers[:-1])]
         return branches
 
 
@@ -169,14 +166,14 @@ class AttentionNetwork(Network):
         units = torch.tanh(linear(parameters, "attend", h))
         if self.gated:
             units = units * torch.sigmoid(linear(parameters, "gate", h))
-        return layout.softmax(linear(parameters, "attention", units)[..., 0])
+        return layout.softmax(linear(parameters, "attention", units).squeeze(-1))
 
     def bag_logits(
         self, parameters: Parameters, x: Tensor, layout: Layout, generator: torch.Generator | None = None
     ) -> list[Tensor]:
         h = self.layers(parameters, x, generator)[-1]
         weight = self.attention(parameters, h, layout)
-        return [linear(parameters, "output", layout.total(weight[..., None] * h))[..., 0]]
+        return [linear(parameters, "output", layout.total(weight[..., None] * h)).squeeze(-1)]
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ class RelaxedNetwork(Network):
     margin: float
 
     def _instances(self, parameters: Parameters, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        return linear(parameters, "output", self.layers(parameters, x, generator)[-1])[..., 0]
+        return linear(parameters, "output", self.layers(parameters, x, generator)[-1]).squeeze(-1)
 
     def bag_logits(
         self, parameters: Parameters, x: Tensor, layout: Layout, generator: torch.Generator | None = None

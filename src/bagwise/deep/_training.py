@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from bagwise.bags import Bags
 from bagwise.deep._networks import Layout, Network, Parameters
 
-# Rows that go through the network at a time when nothing is learned: bounds memory.
-ROWS_PER_BLOCK = 1 << 14
+# What goes through the network at a time when nothing is learned: little enough that the hidden units stay in the
+# cache, and that pooling, whose work is rows times bags, costs little beside the layers.
+ROWS_PER_BLOCK = 1 << 12
+BAGS_PER_BLOCK = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -57,33 +59,38 @@ def train(
     optimizer = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": plan.weight_decay}, {"params": others, "weight_decay": 0.0}],
         lr=plan.learning_rate,
+        fused=True,  # one pass over the numbers in place of a dozen
     )
     x = torch.as_tensor(np.asarray(bags.instances, dtype=np.float32), device=device)
     labels = torch.as_tensor(target, device=device)
-    judged = np.where(held_out.any(axis=1, keepdims=True), held_out, True) * weight
     learned = torch.as_tensor((~held_out * weight).astype(np.float32), device=device)
-    judge = torch.as_tensor((judged / judged.sum(axis=1, keepdims=True)).astype(np.float32), device=device)
+    learnt_from = np.flatnonzero(~held_out.all(axis=0))
+    judged = np.where(held_out.any(axis=1, keepdims=True), held_out, True)
+    looked_at = np.flatnonzero(judged.any(axis=0))
+    share = (judged * weight)[:, looked_at]
+    judge = torch.as_tensor((share / share.sum(axis=1, keepdims=True)).astype(np.float32), device=device)
+    blocks = list(_blocks(bags, looked_at, x))
     best = {name: value.detach().clone() for name, value in parameters.items()}
     best_loss = torch.full((len(target),), torch.inf, device=device)
     best_epoch = torch.zeros(len(target), dtype=torch.int64, device=device)
     epoch = 0
     while epoch < plan.epochs:
         epoch += 1
-        order = torch.randperm(len(bags), generator=generator).numpy()
+        order = learnt_from[torch.randperm(len(learnt_from), generator=generator).numpy()]
         for start in range(0, len(order), plan.batch_size):
             chosen = order[start : start + plan.batch_size]
             rows, layout = _batch(bags, chosen, x)
             index = torch.as_tensor(chosen, device=device)
-            losses = network.losses(parameters, rows, layout, labels[:, index], noise)
-            optimizer.zero_grad()
+            losses = network.losses(parameters, rows, layout, labels.index_select(1, index), noise)
             # A sum over members, whose parameters are their own: each follows its own gradient.
-            ((losses * learned[:, index]).sum() / len(chosen)).backward()
+            ((losses * learned.index_select(1, index)).sum() / len(chosen)).backward()
             optimizer.step()
+            optimizer.zero_grad()
         with torch.no_grad():
             loss = torch.zeros_like(best_loss)
-            for chosen, rows, layout in _blocks(bags, x):
-                index = torch.as_tensor(chosen, device=device)
-                loss += (network.losses(parameters, rows, layout, labels[:, index], None) * judge[:, index]).sum(dim=1)
+            for part, rows, layout in blocks:
+                of_bags = network.losses(parameters, rows, layout, labels[:, looked_at[part]], None)
+                loss += (of_bags * judge[:, part]).sum(dim=1)
             better = loss < best_loss
             best_loss = torch.where(better, loss, best_loss)
             best_epoch = torch.where(better, epoch, best_epoch)
@@ -99,7 +106,7 @@ def scores(network: Network, arrays: dict[str, NDArray], bags: Bags, device: str
     """(members, n_bags) log-odds, in double precision so that they do not depend on what else is scored."""
     parameters, x = _loaded(arrays, bags, device)
     with torch.no_grad():
-        parts = [network.scores(parameters, rows, layout) for _, rows, layout in _blocks(bags, x)]
+        parts = [network.scores(parameters, rows, layout) for _, rows, layout in _blocks(bags, np.arange(len(bags)), x)]
         return torch.cat(parts, dim=1).cpu().numpy()
 
 
@@ -109,7 +116,7 @@ def attention(network: Network, arrays: dict[str, NDArray], bags: Bags, device: 
     with torch.no_grad():
         parts = [
             network.attention(parameters, network.layers(parameters, rows, None)[-1], layout)  # type: ignore[attr-defined]
-            for _, rows, layout in _blocks(bags, x)
+            for _, rows, layout in _blocks(bags, np.arange(len(bags)), x)
         ]
         return torch.cat(parts, dim=1).cpu().numpy()
 
@@ -126,15 +133,16 @@ def _batch(bags: Bags, chosen: NDArray[np.int64], x: torch.Tensor) -> tuple[torc
     ends = np.cumsum(sizes)
     rows = np.arange(ends[-1]) + np.repeat(bags.offsets[chosen] - (ends - sizes), sizes)
     bag_of_row = torch.as_tensor(np.repeat(np.arange(len(chosen)), sizes), device=x.device)
-    return x[torch.as_tensor(rows, device=x.device)], Layout(bag_of_row, len(chosen), x.dtype)
+    return x.index_select(0, torch.as_tensor(rows, device=x.device)), Layout(bag_of_row, len(chosen), x.dtype)
 
 
-def _blocks(bags: Bags, x: torch.Tensor) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, Layout]]:
-    """All bags in order, a few at a time."""
+def _blocks(bags: Bags, chosen: NDArray[np.int64], x: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor, Layout]]:
+    """The chosen bags in their order, a few at a time: which of the chosen, their rows, and how these lie."""
+    ends = np.cumsum(bags.sizes[chosen])
     first = 0
-    while first < len(bags):
-        last = int(np.searchsorted(bags.offsets, bags.offsets[first] + ROWS_PER_BLOCK, side="right")) - 1
-        last = min(max(last, first + 1), first + 1024, len(bags))
-        chosen = np.arange(first, last)
-        yield chosen, *_batch(bags, chosen, x)
+    while first < len(chosen):
+        before = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, before + ROWS_PER_BLOCK, side="right"))
+        last = min(max(last, first + 1), first + BAGS_PER_BLOCK)
+        yield slice(first, last), *_batch(bags, chosen[first:last], x)
         first = last
