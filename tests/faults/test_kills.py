@@ -130,6 +130,7 @@ def test_discover(warm, photographs, tmp_path, monkeypatch):
     from bagwise.discovery.run import pipeline
 
     monkeypatch.setattr(store, "IMAGES_PER_SHARD", 1)
+    monkeypatch.setattr(store, "SHARDS_APART", 2)  # so that their indexes are kept together, too
     folder = tmp_path / "run"
 
     def work():
@@ -149,6 +150,7 @@ def test_discover(warm, photographs, tmp_path, monkeypatch):
     assert in_child(work) == 0
     assert results(folder) == expected
     assert len(store.FeatureStore(folder / "store")) == 6
+    assert (folder / "store" / store.TOGETHER).is_file()
 
 
 def test_review(tmp_path):

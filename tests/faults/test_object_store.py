@@ -6,6 +6,7 @@ import pytest
 fsspec = pytest.importorskip("fsspec", reason="stores at a URL need bagwise[cluster]")
 pytest.importorskip("pyarrow")
 
+from bagwise.discovery.features import store as stores  # noqa: E402
 from bagwise.discovery.features.remote import RemoteStore, publish_shard  # noqa: E402
 from bagwise.discovery.features.store import FeatureStore  # noqa: E402
 
@@ -94,3 +95,32 @@ def test_a_download_that_was_cut_off_is_fetched_again(url, shard, tmp_path, monk
     assert not list((tmp_path / "mirror").rglob("features.npy"))
     assert not list((tmp_path / "mirror").rglob(".writing-*"))
     assert store.features("a.png").shape == (2, 3)
+
+
+def test_indexes_kept_together_at_the_url(url, tmp_path, monkeypatch):
+    """One download instead of thousands; a shard that was made again, is gone or came later is noticed."""
+    monkeypatch.setattr(stores, "IMAGES_PER_SHARD", 1)
+    monkeypatch.setattr(stores, "SHARDS_APART", 3)
+    RemoteStore(url, tmp_path / "first", SETTINGS)
+    with FeatureStore(tmp_path / "private", SETTINGS) as private:
+        for name in ("a.png", "b.png", "c.png", "d.png"):
+            private.write(name, (9, 9), np.ones((2, 4)), np.ones(2), np.arange(6.0).reshape(2, 3))
+    shards = sorted((tmp_path / "private").glob("shard-*"))
+    for shard in shards[:3]:
+        publish_shard(shard, url, shard.name)
+    with RemoteStore(url, tmp_path / "client", SETTINGS) as store:
+        assert store.files == ["a.png", "b.png", "c.png"]
+    fetched, fetch = [], RemoteStore._fetch
+    monkeypatch.setattr(RemoteStore, "_fetch", lambda self, name: (fetched.append(name), fetch(self, name))[1])
+
+    def opened(name):
+        fetched.clear()
+        return RemoteStore(url, tmp_path / name, SETTINGS).files, [name for name in fetched if "shard" in name]
+
+    assert opened("worker") == (["a.png", "b.png", "c.png"], [])
+    publish_shard(shards[3], url, shards[3].name)
+    assert opened("later") == (["a.png", "b.png", "c.png", "d.png"], ["shard-00003/index.parquet"])
+    publish_shard(shards[3], url, shards[0].name)
+    assert opened("again") == (["b.png", "c.png", "d.png"], [f"shard-0000{i}/index.parquet" for i in (0, 3)])
+    fsspec.filesystem("memory").rm("/bucket/run/shard-00001", recursive=True)
+    assert opened("gone")[0] == ["c.png", "d.png"]

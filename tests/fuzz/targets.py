@@ -22,6 +22,7 @@ from bagwise.benchmark.cross_validation import Repeat
 from bagwise.benchmark.measure import plan, read_results
 from bagwise.datasets.files import Problem, read_problem, write_problem
 from bagwise.datasets.hdf5 import read_hdf5
+from bagwise.discovery.features.index import Index
 from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.run.folder import RunFolder
@@ -128,6 +129,16 @@ def picture(data: bytes) -> None:
 
 def store_index(data: bytes) -> None:
     _store({"index.parquet": data})
+
+
+def store_indexes(data: bytes) -> None:
+    """The file that keeps the indexes of all shards together."""
+    _put("store/index.arrow", data)
+    try:
+        Index.read(ROOM / "store" / "index.arrow")
+        _store({})
+    finally:
+        (ROOM / "store" / "index.arrow").unlink()
 
 
 def store_features(data: bytes) -> None:
@@ -298,6 +309,7 @@ TARGETS = {
     data_set: _bytes_of(_data_set_file),
     picture: PICTURE,
     store_index: _SHARD["index.parquet"],
+    store_indexes: _bytes_of(FeatureStore(ROOM / "seed-store").index.write),
     store_features: _SHARD["features.npy"],
     store_boxes: _SHARD["boxes.npy"],
     store_manifest: _STORE_MANIFEST,

@@ -3,12 +3,14 @@
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
 pytest.importorskip("PIL")
 from PIL import Image
 
+from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.localize import files_with
 from bagwise.discovery.learning.models import examples
 from bagwise.discovery.sources.reading import read_source, read_unlabelled
@@ -266,7 +268,9 @@ def test_negative_folder(root, folder, negative):
     images = read_source(root, negative=negative)
     assert images.classes == ["fish", "more", "windmill"]
     assert images.negatives == [f"{folder}/c.png"]
-    everything = set(images.files)
+    with FeatureStore(root.parent / "store", {}) as everything:
+        for file in images.files:
+            everything.write(file, (9, 9), np.ones((1, 4)), np.ones(1), np.ones((1, 2)))
     for label in images.classes:
         _, absent = examples(images, everything, label, seed=0)
         assert f"{folder}/c.png" in absent, "a negative example of every class"

@@ -72,7 +72,7 @@ class Extractor:
 
     def fill(self, store: FeatureStore, root: Path, files: Sequence[str]) -> list[Problem]:
         """Add every file that the store does not hold yet; return those that could not be read, and why."""
-        waiting = [file for file in files if file not in store]
+        waiting = [file for file, held in zip(files, store.holds(files)) if not held]
         if not waiting:
             return []
         problems: list[Problem] = []

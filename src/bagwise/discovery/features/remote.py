@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from bagwise._utils.atomic import new_folder, replacing, write_text
 from bagwise._utils.optional import require
-from bagwise.discovery.features.store import FORMAT, FeatureStore
+from bagwise.discovery.features.store import FORMAT, SHARD, TOGETHER, FeatureStore
 
-SMALL_FILES = ("manifest.json", "reduction.npz")
+SMALL_FILES = ("manifest.json", "reduction.npz", TOGETHER)
+# What file systems call the version of a file, best first.
+VERSIONS = ("ETag", "etag", "generation", "LastModified", "last_modified", "mtime", "created")
 
 
 def is_url(store: str | Path) -> bool:
@@ -56,7 +59,7 @@ class RemoteStore(FeatureStore):
 
     def __init__(self, url: str, mirror: str | Path, settings: Mapping[str, Any] | None = None) -> None:
         self._system, self._root = file_system(url)
-        self._mirror = Path(mirror)
+        self._url, self._mirror = url, Path(mirror)
         if settings is not None and not self._system.exists(f"{self._root}/manifest.json"):
             local = self._mirror / "manifest.json"
             write_text(local, json.dumps({"format": FORMAT, "settings": dict(settings)}, indent=2) + "\n")
@@ -64,8 +67,6 @@ class RemoteStore(FeatureStore):
         for name in SMALL_FILES:
             if self._system.exists(f"{self._root}/{name}"):
                 self._fetch(name)
-        for index in self._system.glob(f"{self._root}/shard-*/index.parquet"):
-            self._fetch(f"{index.split('/')[-2]}/index.parquet")
         super().__init__(self._mirror, settings)
 
     @classmethod
@@ -90,10 +91,32 @@ class RemoteStore(FeatureStore):
         with replacing(self._mirror / name) as aside:
             self._system.get_file(f"{self._root}/{name}", str(aside))
 
+    def _shards_there(self) -> dict[str, str]:
+        found = self._system.glob(f"{self._root}/shard-*/index.parquet", detail=True)
+        stamps = {path.split("/")[-2]: _stamp(told) for path, told in found.items()}
+        return {name: stamps[name] for name in sorted(stamps) if SHARD.fullmatch(name)}
+
+    def _shard_index(self, shard: str) -> pa.Table:
+        self._fetch(f"{shard}/index.parquet")
+        return super()._shard_index(shard)
+
+    def consolidate(self) -> bool:
+        """As a store on this machine does; the file goes to the URL."""
+        written = super().consolidate()
+        if written:
+            publish_file(self._mirror / TOGETHER, self._url, TOGETHER)
+        return written
+
     def _array(self, shard: str, name: str) -> np.ndarray:
         if not (self._mirror / shard / f"{name}.npy").is_file():
             self._fetch(f"{shard}/{name}.npy")
         return super()._array(shard, name)
+
+
+def _stamp(told: Mapping[str, Any]) -> str:
+    """What changes when a file does, from what its file system tells of it; empty when it tells nothing."""
+    version = next((str(told[name]) for name in VERSIONS if told.get(name)), "")
+    return f"{version} {told.get('size')}" if version else ""
 
 
 def publish_shard(shard: Path, store: str, name: str) -> None:

@@ -3,6 +3,7 @@
 ::
 
     STORE/manifest.json          what the features are: settings, hashes, versions
+    STORE/index.arrow            of a store with many shards: their indexes together, made anew when they change
     STORE/shard-00000/           up to 64 images
         index.parquet            file, width, height, first row, last row
         boxes.npy                float32 (n, 4)
@@ -18,7 +19,10 @@ where it stopped, and whatever the number of images only one shard is in memory.
 """
 
 import json
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -30,26 +34,18 @@ import pyarrow.parquet as pq
 
 from bagwise._utils.atomic import new_folder, write_text
 from bagwise.bags import Bags
+from bagwise.discovery.features.arrays import OpenArrays
+from bagwise.discovery.features.index import INDEX, BadIndex, Entry, Index, read_shard_index
 from bagwise.discovery.features.reduction import DAMAGE
+from bagwise.discovery.sources.columns import Names
 
 FORMAT = 2
+TOGETHER = "index.arrow"
+SHARD = re.compile(r"shard-\d+")
+READ_AT_ONCE = 8
 IMAGES_PER_SHARD = 64
-INDEX = pa.schema(
-    [
-        ("file", pa.string()),
-        ("width", pa.int32()),
-        ("height", pa.int32()),
-        ("start", pa.int64()),
-        ("stop", pa.int64()),
-        ("cell_rows", pa.int32()),
-        ("cell_columns", pa.int32()),
-        ("cell_start", pa.int64()),
-        ("picture_rows", pa.int32()),
-        ("picture_columns", pa.int32()),
-        ("picture_start", pa.int64()),
-    ]
-)
-
+SHARDS_APART = 128  # new ones from which all indexes are kept in one file: fewer are read in a few milliseconds
+FOLDED = 1 << 16  # images that are Python objects at most
 
 # Type and number of dimensions of the arrays of a shard.
 ARRAYS = {
@@ -91,26 +87,6 @@ class Maps:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Where the rows of one image are; see `INDEX`."""
-
-    shard: str
-    width: int
-    height: int
-    start: int
-    stop: int
-    cell_rows: int
-    cell_columns: int
-    cell_start: int
-    picture_rows: int
-    picture_columns: int
-    picture_start: int
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-
-@dataclass(frozen=True)
 class _Pending:
     """A image of the shard that is being filled."""
 
@@ -146,36 +122,69 @@ class FeatureStore:
     def __init__(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
         self.path = Path(path)
         self.settings = self._open_manifest(settings)
-        self._entries: dict[str, Entry] = {}
         self._pending: list[_Pending] = []
-        self._arrays: dict[tuple[str, str], np.ndarray] = {}
-        for shard in sorted(self.path.glob("shard-*")):
-            self._read_index(shard)
-        self._next_shard = 1 + max((int(p.name[6:]) for p in self.path.glob("shard-*")), default=-1)
+        self._arrays = OpenArrays(self._read_array)
+        self._recent: dict[str, Entry] = {}  # written since the index was put together
+        self._found: dict[str, Entry] = {}  # asked for lately
+        self._recent_tables: dict[str, pa.Table] = {}
+        self._asked: tuple[Names, np.ndarray] | None = None
+        self._stamps = self._shards_there()
+        self._index = self._open_index()
+        self._next_shard = 1 + max((int(name[6:]) for name in self._stamps), default=-1)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.flush()  # what is finished stays finished, even on Ctrl-C
+        if kind is None:
+            self.consolidate()
 
     def __contains__(self, file: str) -> bool:
-        return file in self._entries
+        return file in self._recent or self._index.row(file) is not None
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._index) + len(self._recent)
 
     @property
     def files(self) -> list[str]:
         """Every image of the store, sorted."""
-        return sorted(self._entries)
+        return list(self.index.names)
+
+    @property
+    def index(self) -> Index:
+        """Where the rows of every image are."""
+        if self._recent:
+            self._fold()
+        return self._index
+
+    def _fold(self) -> None:
+        self._index = self._index.with_shards(self._recent_tables, self._stamps)
+        self._recent, self._recent_tables, self._asked = {}, {}, None
+
+    def places(self, files: Iterable[str]) -> np.ndarray:
+        """Rows of some images in the `index`, -1 for those that the store does not hold; (n_files,)."""
+        index, names, asked = self.index, Names.of(files), self._asked
+        if asked is None or asked[0] is not names:  # every class asks for the same images
+            asked = self._asked = names, index.names.places(names)
+        return asked[1]
+
+    def holds(self, files: Iterable[str]) -> np.ndarray:
+        """Which of some images the store holds, bool (n_files,)."""
+        return self.places(files) >= 0
 
     def entry(self, file: str) -> Entry:
         """Where an image's rows are, and its size in pixels."""
-        try:
-            return self._entries[file]
-        except KeyError:
-            raise StoreError(f"{self.path} does not hold {file!r}") from None
+        found = self._recent.get(file) or self._found.get(file)
+        if found is not None:
+            return found
+        row = self._index.row(file)
+        if row is None:
+            raise StoreError(f"{self.path} does not hold {file!r}")
+        if len(self._found) >= FOLDED:
+            self._found = {}
+        found = self._found[file] = self._index.entry(row)
+        return found
 
     def write(
         self,
@@ -198,7 +207,7 @@ class FeatureStore:
             Kept to about half a percent of each row's largest value.
         maps : Maps, optional
         """
-        if file in self._entries or any(p.file == file for p in self._pending):
+        if file in self or any(p.file == file for p in self._pending):
             raise StoreError(f"{self.path} already holds {file!r}")
         n = len(boxes)
         if n == 0 or boxes.shape != (n, 4) or objectness.shape != (n,) or features.ndim != 2 or len(features) != n:
@@ -254,11 +263,31 @@ class FeatureStore:
         }
         shard = self.path / f"shard-{self._next_shard:05d}"
         with new_folder(shard) as aside:
-            pq.write_table(pa.table(index, schema=INDEX), aside / "index.parquet", compression="zstd")
+            table = pa.table(index, schema=INDEX)
+            pq.write_table(table, aside / "index.parquet", compression="zstd")
             for name, array in arrays.items():
                 np.save(aside / f"{name}.npy", array)
         self._next_shard += 1
-        self._read_index(shard)
+        self._stamps[shard.name] = stamp(shard)
+        self._recent_tables[shard.name] = table
+        for file, *numbers in zip(*(column.to_pylist() for column in table.columns)):
+            self._recent[file] = Entry(shard.name, *numbers)
+        if len(self._recent) >= FOLDED:
+            self._fold()
+
+    def consolidate(self) -> bool:
+        """Keep the indexes of all shards in one file, once so many are new that reading them one by one takes time.
+
+        Returns
+        -------
+        bool
+            Whether there was a reason to write the file.
+        """
+        if len(self._stamps.items() ^ self._together.items()) < SHARDS_APART:
+            return False
+        self.index.write(self.path / TOGETHER)
+        self._together = dict(self._stamps)
+        return True
 
     def boxes(self, file: str) -> tuple[np.ndarray, np.ndarray]:
         """Boxes (n, 4) and objectness (n,) of an image."""
@@ -319,10 +348,7 @@ class FeatureStore:
         return array[start : start + count]
 
     def _array(self, shard: str, name: str) -> np.ndarray:
-        key = (shard, name)
-        if key not in self._arrays:
-            self._arrays[key] = self._read_array(shard, name)
-        return self._arrays[key]
+        return self._arrays(shard, name)
 
     def _read_array(self, shard: str, name: str) -> np.ndarray:
         file = self.path / shard / f"{name}.npy"
@@ -362,13 +388,41 @@ class FeatureStore:
         write_text(file, json.dumps({"format": FORMAT, "settings": dict(settings)}, indent=2) + "\n")
         return json.loads(json.dumps(dict(settings)))
 
-    def _read_index(self, shard: Path) -> None:
+    def _shards_there(self) -> dict[str, str]:
+        """The shards, sorted, with what changes when their index does."""
+        names = [name for name in os.listdir(self.path) if SHARD.fullmatch(name)]
+        return {name: stamp(f"{self.path}/{name}") for name in sorted(names)}
+
+    def _open_index(self) -> Index:
+        """That of all shards: from the file that keeps them together where a shard is as it was then."""
+        together, file = Index.empty(), self.path / TOGETHER
+        if file.is_file():
+            try:
+                together = Index.read(file)
+            except BadIndex:  # it holds nothing that the shards do not hold
+                together = Index.empty()
+        self._together = together.stamps
+        same = {name for name, seen in self._stamps.items() if seen and together.stamps.get(name) == seen}
+        apart = [name for name in self._stamps if name not in same]
+        with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+            tables = dict(zip(apart, pool.map(self._shard_index, apart)))
+        return together.only(same).with_shards(tables, self._stamps)
+
+    def _shard_index(self, shard: str) -> pa.Table:
+        file = self.path / shard / "index.parquet"
         try:
-            table = pq.read_table(shard / "index.parquet").select(INDEX.names).cast(INDEX).to_pydict()
-        except (OSError, KeyError, pa.ArrowException) as error:
-            raise _damaged(shard / "index.parquet", error) from None
-        for file, *numbers in zip(*(table[name] for name in INDEX.names)):
-            self._entries[file] = Entry(shard.name, *numbers)
+            return read_shard_index(file)
+        except BadIndex as error:
+            raise _damaged(file, error) from None
+
+
+def stamp(shard: str | Path) -> str:
+    """What changes when the index of a shard does; empty when it has none."""
+    try:
+        status = os.stat(f"{shard}/index.parquet")  # paths as text: there may be thousands
+    except OSError:
+        return ""
+    return f"{status.st_mtime_ns} {status.st_size}"
 
 
 def _damaged(file: Path, reason: object) -> StoreError:

@@ -131,14 +131,14 @@ def chosen_shapes(image: ScoredImage, model: ClassModel) -> np.ndarray:
 
 def files_with(images: ImageSet, store: FeatureStore, label: str) -> list[str]:
     """Images of the store that are known to show the class."""
-    return [file for file, labels in zip(images.files, images.labels) if label in labels and file in store]
+    return list(images.files.take(np.flatnonzero(store.holds(images.files) & images.labels.having(label))))
 
 
 def rivals_of(images: ImageSet, models: Sequence[ClassModel], label: str) -> dict[str, list[ClassModel]]:
     """For each image of a class the models of the other classes that it shows."""
     by_label = {model.label: model for model in models}
+    rows = np.flatnonzero(images.labels.having(label) & (images.labels.sizes > 1))
     return {
         file: [by_label[other] for other in labels if other != label]
-        for file, labels in zip(images.files, images.labels)
-        if label in labels and len(labels) > 1
+        for file, labels in zip(images.files.take(rows), images.labels.take(rows))
     }

@@ -235,20 +235,22 @@ def bags_of(store: FeatureStore, files: Sequence[str], prior: Objectness) -> Bag
 
 def examples(images: ImageSet, store: FeatureStore, label: str, seed: int) -> tuple[list[str], list[str]]:
     """Images that show the class, and drawn ones that do not; those that may show it are in neither."""
-    shown, absent = [], []
-    for file, labels, unsure in zip(images.files, images.labels, images.unsure):
-        if file in store:
-            if label in labels:
-                shown.append(file)
-            elif label not in unsure:
-                absent.append(file)
+    shown, absent = example_rows(images, store, label, seed)
+    return list(images.files.take(shown)), list(images.files.take(absent))
+
+
+def example_rows(images: ImageSet, store: FeatureStore, label: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same by their places among the images."""
+    held, shows = store.holds(images.files), images.labels.having(label)
+    shown = np.flatnonzero(held & shows)
+    absent = np.flatnonzero(held & ~shows & ~images.unsure.having(label))
     rng = np.random.default_rng([seed, *label.encode()])
     wanted = min(len(absent), MOST_BAGS, max(len(shown), FEWEST_NEGATIVES))
     return _draw(shown, MOST_BAGS, rng), _draw(absent, wanted, rng)
 
 
-def _draw(files: list[str], count: int, rng: np.random.Generator) -> list[str]:
-    """At most ``count`` of the files, in their order."""
-    if len(files) <= count:
-        return files
-    return [files[i] for i in np.sort(rng.choice(len(files), count, replace=False))]
+def _draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """At most ``count`` of the rows, in their order."""
+    if len(rows) <= count:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), count, replace=False))]

@@ -112,6 +112,7 @@ class OnCluster:
     def extract(self, images: ImageSet, say: Callable[[str], None], reduction_from: Path | None) -> list[Problem]:
         problems = shards.fill(self._cluster, self._place, self._settings, images, self.store, say, reduction_from)
         self.store = self._open()
+        self.store.consolidate()
         return problems
 
     def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:

@@ -280,9 +280,9 @@ def _check_images(images: pa.Table) -> None:
     ids = images["image_id"].to_numpy()
     if not np.array_equal(ids, np.arange(1, len(ids) + 1)):
         raise ValueError("image ids must count from 1 in the order of the table of images")
-    files = images["file"].to_pylist()
-    if len(set(files)) != len(files):
-        twice = next(file for file in files if files.count(file) > 1)
+    if pc.count_distinct(images["file"]).as_py() != len(images):
+        counts = images["file"].value_counts()
+        twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0].as_py()
         raise ValueError(f"the table of images names {twice!r} twice")
 
 

@@ -6,6 +6,7 @@ from bagwise.discovery.learning.models import OBJECTNESS_ALONE, ClassModel, Obje
 from bagwise.discovery.learning.ranking import Ranking
 from bagwise.discovery.run.folder import RunFolder
 from bagwise.discovery.run.settings import Settings
+from bagwise.discovery.sources.columns import LabelSets, Names
 from bagwise.discovery.sources.imageset import ImageSet
 
 
@@ -29,5 +30,4 @@ def load_models(run: RunFolder) -> dict[str, ClassModel]:
 
 def images_of(run: RunFolder) -> ImageSet:
     """The run's images with their labels."""
-    labels = [tuple(names) for names in run.images["labels"].to_pylist()]
-    return ImageSet(run.source_root, run.images["file"].to_pylist(), labels)
+    return ImageSet(run.source_root, Names.of_column(run.images["file"]), LabelSets.of_column(run.images["labels"]))

@@ -27,6 +27,7 @@ from bagwise.discovery.run.folder import RunFolder, model_paths
 from bagwise.discovery.run.models import load_models
 from bagwise.discovery.run.settings import Settings
 from bagwise.discovery.run.tasks import find, find_tasks, learn, learn_tasks, search_tasks
+from bagwise.discovery.sources.columns import Names
 from bagwise.discovery.sources.imageset import ImageSet, Problem
 from bagwise.discovery.sources.reading import read_source, read_unlabelled
 
@@ -162,11 +163,11 @@ def _discover(images: ImageSet, run: _Run, settings: Settings, snapshots: bool, 
     run.note(f"{images.told()} in {images.root}")
     problems = images.problems + _extract(images, run, executor)
     store = executor.store
-    labelled = [file for file, shown in zip(images.files, images.labels) if shown and file in store]
+    labelled = images.files.take(np.flatnonzero(store.holds(images.files) & (images.labels.sizes > 0)))
     if not labelled:
         raise ValueError(f"no labelled image of {images.root} could be read: {problems[0].reason}")
     prior = Objectness.of_store(store, labelled, settings.recipe.prior_weight)
-    classes = sorted({label for shown in images.labels for label in shown})
+    classes = images.classes
     with run.timed("learning"):
         # A card is busy with one class, and its recorded steps allow no others beside them.
         tasks = learn_tasks(images, store, classes, settings, prior)
@@ -231,7 +232,7 @@ def _discover_unlabelled(
 ) -> RunFolder:
     run.note(f"{len(images)} images in {images.root}, models of {former.path}")
     problems = _extract(images, run, executor, reduction_from=former.store_path)
-    readable = [file for file in images.files if file in executor.store]
+    readable = list(_kept(images, executor.store))
     if not readable:
         raise ValueError(f"no image of {images.root} could be read: {problems[0].reason}")
     models = [model for model in load_models(former).values() if model.model is not None]
@@ -299,8 +300,8 @@ def _save_models(folder: Path, models: Sequence[ClassModel]) -> None:
             bagwise.save(model.model, paths[model.label])
 
 
-def _kept(images: ImageSet, store: FeatureStore) -> list[str]:
-    return [file for file in images.files if file in store]
+def _kept(images: ImageSet, store: FeatureStore) -> Names:
+    return images.files.take(np.flatnonzero(store.holds(images.files)))
 
 
 def _write(
@@ -321,20 +322,20 @@ def _write(
     With ``labels_found`` the labels of images are what models found, not what people said.
     """
     store = executor.store
-    kept = _kept(images, store)
-    labels = dict(zip(images.files, images.labels))
-    numbers = {file: number for number, file in enumerate(kept, start=1)}
-    sizes = [store.entry(file) for file in kept]
+    rows = np.flatnonzero(store.holds(images.files))
+    kept, places = images.files.take(rows), store.places(images.files)[rows]
     table = {
-        "image_id": list(numbers.values()),
-        "file": kept,
-        "width": [entry.width for entry in sizes],
-        "height": [entry.height for entry in sizes],
-        "labels": [list(labels[file]) for file in kept],
+        "image_id": np.arange(1, len(kept) + 1),
+        "file": kept.array,
+        "width": store.index.columns["width"][places],
+        "height": store.index.columns["height"][places],
+        "labels": images.labels.take(rows).column(),
     }
-    answers = sorted(answers, key=lambda a: (numbers[a.file], a.label, a.rank))
+    numbers = 1 + kept.places(Names.of([a.file for a in answers]))
+    order = sorted(range(len(answers)), key=lambda i: (numbers[i], answers[i].label, answers[i].rank))
+    answers = [answers[i] for i in order]
     boxes: dict[str, Any] = {
-        "image_id": [numbers[a.file] for a in answers],
+        "image_id": numbers[order],
         "label": [a.label for a in answers],
         "rank": [a.rank for a in answers],
         "kind": [a.kind for a in answers],

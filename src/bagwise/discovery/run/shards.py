@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from bagwise._utils.cluster import Cluster, scratch_folder
@@ -52,12 +53,12 @@ def fill(
 
     A new store reduces features as the one at ``reduction_from`` does; without that, a worker learns how.
     """
-    groups = [images.files[i : i + IMAGES_PER_SHARD] for i in range(0, len(images.files), IMAGES_PER_SHARD)]
+    waiting = np.flatnonzero(~held.holds(images.files))
+    numbers = waiting // IMAGES_PER_SHARD
     tasks = []
-    for number, group in enumerate(groups, start=FIRST_SHARD):
-        waiting = tuple(file for file in group if file not in held)
-        if waiting:
-            tasks.append(ShardTask(store, settings, str(images.root), waiting, number))
+    for number in np.unique(numbers):
+        files = tuple(images.files.take(waiting[numbers == number]))
+        tasks.append(ShardTask(store, settings, str(images.root), files, FIRST_SHARD + int(number)))
     if not tasks:
         return []
     if settings.components and not (held.path / REDUCTION).is_file():

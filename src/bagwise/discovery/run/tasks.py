@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.learn import learn_class
 from bagwise.discovery.learning.localize import Answer, files_with, localize, rivals_of
-from bagwise.discovery.learning.models import ClassModel, Objectness, Recipe, examples
+from bagwise.discovery.learning.models import ClassModel, Objectness, Recipe, example_rows
 from bagwise.discovery.learning.scoring import FILES_AT_ONCE, Rivals
 from bagwise.discovery.run.settings import Settings
 from bagwise.discovery.sources.imageset import ImageSet
@@ -96,12 +98,4 @@ def _parts(files: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _examples_of(images: ImageSet, store: FeatureStore, label: str, seed: int) -> ImageSet:
     """The images that a class is learned from: what travels must not grow with the collection."""
-    chosen = set().union(*examples(images, store, label, seed))
-    rows = [i for i, file in enumerate(images.files) if file in chosen]
-    return ImageSet(
-        images.root,
-        [images.files[i] for i in rows],
-        [images.labels[i] for i in rows],
-        kind=images.kind,
-        unsure=[images.unsure[i] for i in rows],
-    )
+    return images.take(np.sort(np.concatenate(example_rows(images, store, label, seed))))

@@ -2,13 +2,16 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import normalize
 
+import numpy as np
+
 from bagwise._utils.names import same_file, stays_inside
 from bagwise._utils.words import counted
+from bagwise.discovery.sources.columns import LabelSets, Names
 from bagwise.discovery.sources.images import EXTENSIONS
 from bagwise.metrics.truth import TruthBox
 
@@ -24,18 +27,18 @@ class Problem:
     reason: str
 
 
-@dataclass
+@dataclass(init=False)
 class ImageSet:
     """Images and the labels they carry as a whole.
 
     Attributes
     ----------
     root : Path
-    files : list of str
-        Posix paths relative to the root, each once, sorted.
-    labels : list of tuple of str
-        For each file the classes shown in it. An image that is known to show none of them has an empty tuple: it
-        is a negative example of every class, and no box is looked for in it.
+    files : Names
+        Posix paths relative to the root, each once, sorted; read them as a list.
+    labels : LabelSets
+        For each file a tuple of the classes shown in it. An image that is known to show none of them has an empty
+        tuple: it is a negative example of every class, and no box is looked for in it.
     classes : list of str
         Every label, sorted.
     truth : dict or None
@@ -43,35 +46,68 @@ class ImageSet:
     problems : list of Problem
     kind : str
         "folders", "csv", "jsonl", "voc", "coco", "fiftyone", "python" or "images" (no labels).
-    unsure : list of tuple of str
-        For each file the classes that may be shown: only marked difficult, or a crowd. Such an image is
+    unsure : LabelSets
+        For each file a tuple of the classes that may be shown: only marked difficult, or a crowd. Such an image is
         neither a positive nor a negative example of the class.
     """
 
     root: Path
-    files: list[str]
-    labels: list[tuple[str, ...]]
-    truth: dict[str, list[TruthBox]] | None = None
-    problems: list[Problem] = field(default_factory=list)
-    kind: str = "folders"
-    unsure: list[tuple[str, ...]] = field(default_factory=list)
-    classes: list[str] = field(init=False)
+    files: Names
+    labels: LabelSets
+    truth: dict[str, list[TruthBox]] | None
+    problems: list[Problem]
+    kind: str
+    unsure: LabelSets
+    classes: list[str]
 
-    def __post_init__(self) -> None:
-        order = sorted(range(len(self.files)), key=self.files.__getitem__)
-        self.unsure = self.unsure or [()] * len(self.files)
-        self.files = [self.files[i] for i in order]
-        self.labels = [self.labels[i] for i in order]
-        self.unsure = [self.unsure[i] for i in order]
-        self.classes = sorted({label for labels in self.labels for label in labels})
+    def __init__(
+        self,
+        root: Path,
+        files: Sequence[str],
+        labels: Iterable[Iterable[str]],
+        truth: dict[str, list[TruthBox]] | None = None,
+        problems: list[Problem] | None = None,
+        kind: str = "folders",
+        unsure: Iterable[Iterable[str]] | None = None,
+    ) -> None:
+        self.root, self.truth, self.kind = root, truth, kind
+        self.problems = [] if problems is None else problems
+        self.labels = LabelSets.of(labels)
+        self.unsure = LabelSets.of(unsure) if unsure else LabelSets.none(len(files))
+        try:
+            self.files = Names.of(files)
+        except UnicodeEncodeError:
+            self._leave_out_what_is_no_text(files)
+        order = self.files.order()
+        if order is not None:
+            self._keep(order)
+        self.classes = self.labels.used
+
+    def _keep(self, rows: np.ndarray) -> None:
+        self.files, self.labels, self.unsure = (part.take(rows) for part in (self.files, self.labels, self.unsure))
+
+    def _leave_out_what_is_no_text(self, files: Sequence[str]) -> None:
+        """Tables hold text, and names of files on old disks may be none."""
+        rows = [row for row, file in enumerate(files) if _is_text(file)]
+        reason = "its name is no text in UTF-8: give it another"
+        left_out = [file.encode("utf-8", "replace").decode() for file in files if not _is_text(file)]
+        self.problems = [*self.problems, *(Problem(file, reason) for file in left_out)]
+        self.files = Names.of([files[row] for row in rows])
+        self.labels, self.unsure = self.labels.take(rows), self.unsure.take(rows)
 
     def __len__(self) -> int:
         return len(self.files)
 
+    def take(self, rows: np.ndarray) -> "ImageSet":
+        """Some of the images with their labels, by place; without their truth and problems."""
+        return ImageSet(
+            self.root, self.files.take(rows), self.labels.take(rows), kind=self.kind, unsure=self.unsure.take(rows)
+        )
+
     @property
     def negatives(self) -> list[str]:
         """The images that show none of the classes."""
-        return [file for file, sure, unsure in zip(self.files, self.labels, self.unsure) if not sure and not unsure]
+        return list(self.files.take(np.flatnonzero((self.labels.sizes == 0) & (self.unsure.sizes == 0))))
 
     def told(self) -> str:
         """What there is, in a few words."""
@@ -97,16 +133,13 @@ class ImageSet:
         if names is not None and missing:
             known = ", ".join(self.classes) or "none"
             raise ValueError(f"no image is labelled {sorted(missing)[0]!r}; the labels are: {known}")
-        labels, problems = [], list(self.problems)
-        for file, shown in zip(self.files, self.labels):
-            kept = tuple(label for label in shown if plain_label(label) not in none)
-            if kept and len(kept) < len(shown):
-                said = " and ".join(repr(label) for label in shown if label not in kept)
-                problems.append(
-                    Problem(file, f"is labelled {said} beside {', '.join(kept)}: taken as {', '.join(kept)}")
-                )
-            labels.append(kept)
-        unsure = [tuple(label for label in names if plain_label(label) not in none) for names in self.unsure]
+        dropped = [label for label in {*self.labels.names, *self.unsure.names} if plain_label(label) in none]
+        labels, problems = self.labels.without(dropped), list(self.problems)
+        for row in np.flatnonzero((labels.sizes > 0) & (labels.sizes < self.labels.sizes)):
+            kept = ", ".join(labels[row])
+            said = " and ".join(repr(label) for label in self.labels[row] if label in dropped)
+            problems.append(Problem(self.files[row], f"is labelled {said} beside {kept}: taken as {kept}"))
+        unsure = self.unsure.without(dropped)
         truth = self.truth and {
             file: [box for box in boxes if plain_label(box.label) not in none] for file, boxes in self.truth.items()
         }
@@ -146,6 +179,10 @@ def image_files(folder: Path) -> Iterator[Path]:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if not hidden and path.suffix.lower() in EXTENSIONS and path.is_file():
             yield path
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def plain_label(label: str) -> str:

@@ -1,0 +1,55 @@
+"""Arrays of a store that are open: only so many at a time, because each keeps a file open."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+
+import numpy as np
+
+FEWEST, MOST = 128, 4096
+
+
+class OpenArrays:
+    """Memory-mapped arrays of shards; those that were not asked for longest are closed.
+
+    Parameters
+    ----------
+    read : callable
+        Opens an array: (shard, name) -> array.
+    most : int, optional
+        How many stay open; by default half of the files that the system lets a process open.
+    """
+
+    def __init__(self, read: Callable[[str, str], np.ndarray], most: int | None = None) -> None:
+        self._read = read
+        self._most = half_of_the_files() if most is None else most
+        self._open: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __call__(self, shard: str, name: str) -> np.ndarray:
+        """An array of a shard."""
+        key = (shard, name)
+        with self._lock:
+            if key in self._open:
+                self._open.move_to_end(key)
+                return self._open[key]
+        array = self._read(shard, name)  # may fetch it from far away: others need not wait
+        with self._lock:
+            self._open[key] = array
+            while len(self._open) > self._most:
+                self._open.popitem(last=False)
+        return array
+
+
+def half_of_the_files() -> int:
+    """Half of the files that a process may have open, within reason."""
+    if sys.platform == "win32":
+        return MOST
+    import resource
+
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST if allowed == resource.RLIM_INFINITY else min(MOST, max(FEWEST, allowed // 2))
