@@ -15,8 +15,8 @@ from bagwise.discovery.features.regions import (
     MOST_CELLS,
     CropFeatures,
     RoiFeatures,
-    box_weights,
-    quadrant_weights,
+    box_averages,
+    quarter_averages,
     surroundings,
 )
 
@@ -46,6 +46,29 @@ def random_boxes(n, width, height, seed=0):
     rng = np.random.default_rng(seed)
     x, y = np.sort(rng.uniform(0, width, (n, 2)), axis=1), np.sort(rng.uniform(0, height, (n, 2)), axis=1)
     return np.column_stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]]).astype(np.float32)
+
+
+def quadrant_weights(boxes, size, cells):
+    """How much each cell weighs in each quarter of each box, (4, n, cells): averages of maps with a single one."""
+    return quarter_averages(np.eye(cells[0] * cells[1], dtype=np.float32), size, cells, boxes).transpose(1, 0, 2)
+
+
+def box_weights(boxes, size, cells):
+    return box_averages(np.eye(cells[0] * cells[1], dtype=np.float32), size, cells, boxes)
+
+
+def test_averages_are_those_of_plain_numpy():
+    rng = np.random.default_rng(0)
+    grid = rng.normal(size=(5, 7, 33)).astype(np.float32)
+    boxes, (width, height) = random_boxes(20, 90, 60), (90, 60)
+    shares = []
+    for low, high, length, count in ((1, 3, height, 5), (0, 2, width, 7)):
+        edges = np.linspace(0, length, count + 1)
+        inside = np.minimum(boxes[:, high, None], edges[1:]) - np.maximum(boxes[:, low, None], edges[:-1])
+        shares.append(inside.clip(0) / inside.clip(0).sum(axis=1, keepdims=True))
+    expected = np.einsum("nr,nc,rck->nk", *shares, grid)
+    found = box_averages(grid.reshape(35, 33), (width, height), (5, 7), boxes)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_weights_by_counting():

@@ -49,33 +49,47 @@ class Features(Protocol):
         """The vectors that learning uses, float32 (n, d), and those of the cells of a map, (rows, columns, d)."""
 
 
-def quadrant_weights(boxes: np.ndarray, size: Size, cells: tuple[int, int]) -> np.ndarray:
-    """How much each cell of a map weighs in the average over each quarter of each box.
+def quarter_averages(map: np.ndarray, size: Size, cells: tuple[int, int], boxes: np.ndarray) -> np.ndarray:
+    """Averages of a map over each quarter of each box.
 
     A cell that the quarter covers in part weighs in proportion, so a small move of a box is a small change of its
     features, and boxes smaller than a cell are no special case.
 
     Parameters
     ----------
-    boxes : float array (n, 4)
-        Inside the image, with width and height above zero.
+    map : float32 array (rows * columns, k)
     size : (width, height) of the image in pixels
     cells : (rows, columns) of the map
+    boxes : float array (n, 4)
+        Inside the image, with width and height above zero.
 
     Returns
     -------
-    float32 array (4, n, rows * columns)
-        Rows sum to one. Quarters in the order top left, top right, bottom left, bottom right.
+    float32 array (n, 4, k)
+        Quarters in the order top left, top right, bottom left, bottom right.
     """
     x = np.linspace(boxes[:, 0], boxes[:, 2], 3)  # left, middle, right
     y = np.linspace(boxes[:, 1], boxes[:, 3], 3)
     columns = [_overlap(x[i], x[i + 1], size[0], cells[1]) for i in (0, 1)]
     rows = [_overlap(y[i], y[i + 1], size[1], cells[0]) for i in (0, 1)]
-    weights = np.empty((4, len(boxes), cells[0] * cells[1]), np.float32)
-    for quarter in range(4):
-        product = rows[quarter // 2][:, :, None] * columns[quarter % 2][:, None, :]
-        weights[quarter] = product.reshape(weights.shape[1:])
-    return weights
+    parts = [_averages(map, cells, rows[quarter // 2], columns[quarter % 2]) for quarter in range(4)]
+    return np.stack(parts, axis=1)
+
+
+def box_averages(map: np.ndarray, size: Size, cells: tuple[int, int], boxes: np.ndarray) -> np.ndarray:
+    """The same over each whole box: float32 (n, k)."""
+    columns = _overlap(boxes[:, 0], boxes[:, 2], size[0], cells[1])
+    rows = _overlap(boxes[:, 1], boxes[:, 3], size[1], cells[0])
+    return _averages(map, cells, rows, columns)
+
+
+def _averages(map: np.ndarray, cells: tuple[int, int], rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    # Compiled code is imported on first use.
+    from bagwise.discovery.features._averages import rectangle_averages
+
+    averages = np.empty((len(rows), map.shape[1]), np.float32)
+    rectangle_averages(np.ascontiguousarray(map, np.float32).reshape(*cells, -1), rows, columns, averages)
+    return averages
 
 
 def _overlap(low: np.ndarray, high: np.ndarray, length: int, cells: int) -> np.ndarray:
@@ -84,14 +98,6 @@ def _overlap(low: np.ndarray, high: np.ndarray, length: int, cells: int) -> np.n
     inside = np.minimum(high[:, None], edges[1:]) - np.maximum(low[:, None], edges[:-1])
     inside = np.maximum(inside, 0)
     return inside / inside.sum(axis=1, keepdims=True)
-
-
-def box_weights(boxes: np.ndarray, size: Size, cells: tuple[int, int]) -> np.ndarray:
-    """The same for the average over each whole box: float32 (n, rows * columns)."""
-    columns = _overlap(boxes[:, 0], boxes[:, 2], size[0], cells[1])
-    rows = _overlap(boxes[:, 1], boxes[:, 3], size[1], cells[0])
-    weights = rows[:, :, None] * columns[:, None, :]
-    return weights.reshape(len(boxes), cells[0] * cells[1]).astype(np.float32)
 
 
 def surroundings(boxes: np.ndarray, size: Size) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +160,7 @@ class RoiFeatures:
         grids, flat = _flattened(prepared)
         which = self.fitting(chosen, size, grids)
         for number, (grid, cells) in enumerate(zip(grids, flat)):
-            result[which == number] = _quarters(cells, size, grid, chosen[which == number])
+            result[which == number] = quarter_averages(cells, size, grid, chosen[which == number])
         return result
 
     def finish(self, prepared: Prepared, size: Size, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,13 +179,13 @@ class RoiFeatures:
     def _vectors(self, narrow: np.ndarray, grid: tuple[int, int], size: Size, boxes: np.ndarray) -> np.ndarray:
         """What is in each box less a share of what is around it, (n, d), from one map."""
         assert self.reduction is not None
-        quarters = _quarters(narrow, size, grid, boxes)
+        quarters = quarter_averages(narrow, size, grid, boxes)
         inside = self.reduction.finish(quarters)
         if self.contrast == 0:
             return inside
         window, area = surroundings(boxes, size)
         seen = area - 1 > SMALLEST_RING
-        with_box = box_weights(window, size, grid) @ narrow
+        with_box = box_averages(narrow, size, grid, window)
         ring = (area[:, None] * with_box - quarters.mean(axis=1)) / np.where(seen, area - 1, 1)[:, None]
         around = self.reduction.finish_alike(ring.astype(np.float32))
         return inside - self.contrast * np.where(seen[:, None], around, 0)
@@ -202,13 +208,6 @@ class RoiFeatures:
 def _flattened(maps: Prepared) -> tuple[list[tuple[int, int]], list[np.ndarray]]:
     """Rows and columns of maps, and their cells as rows (cells, channels)."""
     return [(each.shape[1], each.shape[2]) for each in maps], [each.reshape(len(each), -1).T for each in maps]
-
-
-def _quarters(map: np.ndarray, size: Size, cells: tuple[int, int], boxes: np.ndarray) -> np.ndarray:
-    """Averages over the quarters of boxes of a map given as one row per cell: (n, 4, channels)."""
-    weights = quadrant_weights(boxes, size, cells)
-    averages = weights.reshape(-1, weights.shape[2]) @ map
-    return averages.reshape(4, len(boxes), map.shape[1]).transpose(1, 0, 2)
 
 
 class CropFeatures:
