@@ -73,17 +73,27 @@ def _stepper_for(problem: Problem, device: str) -> Any:
     return SparseStepper if sparse.issparse(problem.bags.instances) else DenseStepper
 
 
-class DenseStepper:
-    """Makes steps on dense bags in memory."""
+class _Stepper:
+    """Where the steps stand: w is scale * V, and the sum of the iterates mass * V - U (see loops.py)."""
 
     def __init__(self, problem: Problem, start: Iterate, radius: FloatArray) -> None:
-        from bagwise.rmi import loops
-
-        self._kernel = loops.dense_steps
-        self._at = Iterate(start.coef.copy(), start.intercept.copy(), start.steps)
-        self._coef_sum, self._intercept_sum = np.zeros_like(start.coef), np.zeros_like(start.intercept)
+        n_problems = len(start.intercept)
+        self._v, self._scale = start.coef.copy(), np.ones(n_problems)
+        self._u, self._mass = np.zeros_like(start.coef), np.zeros(n_problems)
+        self._intercept, self._intercept_sum = start.intercept.copy(), np.zeros(n_problems)
+        self._steps = start.steps
         self._problem, loss = problem, problem.loss
         self._loss = (loss.lam, loss.beta, loss.margin, loss.z_threshold, radius, problem.intercept)
+
+    def last(self) -> Iterate:
+        return Iterate(self._scale[:, None] * self._v, self._intercept.copy(), self._steps)
+
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        return self._mass[:, None] * self._v - self._u, self._intercept_sum
+
+
+class DenseStepper(_Stepper):
+    """Makes steps on dense bags in memory."""
 
     def run(self, order: NDArray[np.int64], average_from: int) -> None:
         problem = self._problem
@@ -98,53 +108,30 @@ class DenseStepper:
         average_from: int,
     ) -> None:
         """Step on each bag of the order; targets and weight belong to the bags given."""
-        at = self._at
-        self._kernel(
-            bags.instances, bags.offsets, prior_or_none(bags), order, targets, weight,
-            at.coef, at.intercept, self._coef_sum, self._intercept_sum, at.steps, average_from,
-            *self._loss,
-        )  # fmt: skip
-        at.steps += len(order)
-
-    def last(self) -> Iterate:
-        return self._at
-
-    def sums(self) -> tuple[FloatArray, FloatArray]:
-        return self._coef_sum, self._intercept_sum
-
-
-class SparseStepper:
-    """Makes steps on CSR bags.
-
-    Keeps w as scale * V and the sum of iterates as mass * V - U (see loops.sparse_steps).
-    """
-
-    def __init__(self, problem: Problem, start: Iterate, radius: FloatArray) -> None:
         from bagwise.rmi import loops
 
-        self._kernel = loops.sparse_steps
-        n_problems = len(start.intercept)
-        self._v, self._scale = start.coef.copy(), np.ones(n_problems)
-        self._u, self._mass = np.zeros_like(start.coef), np.zeros(n_problems)
-        self._intercept, self._intercept_sum = start.intercept.copy(), np.zeros(n_problems)
-        self._steps = start.steps
-        x, bags, loss = problem.bags.instances, problem.bags, problem.loss
-        self._data = (x.data, x.indices, x.indptr, bags.offsets, prior_or_none(bags))
-        self._targets = (problem.targets, problem.weight)
-        self._loss = (loss.lam, loss.beta, loss.margin, loss.z_threshold, radius, problem.intercept)
-
-    def run(self, order: NDArray[np.int64], average_from: int) -> None:
-        square = np.einsum("kd,kd->k", self._v, self._v)  # anew each pass, so that rounding cannot pile up
-        self._kernel(
-            *self._data, order, *self._targets,
-            self._v, self._scale, square, self._intercept, self._u, self._mass, self._intercept_sum,
+        loops.dense_steps(
+            bags.instances, bags.offsets, prior_or_none(bags), order, targets, weight,
+            self._v, self._scale, self._intercept, self._u, self._mass, self._intercept_sum,
             self._steps, average_from,
             *self._loss,
         )  # fmt: skip
         self._steps += len(order)
 
-    def last(self) -> Iterate:
-        return Iterate(self._scale[:, None] * self._v, self._intercept, self._steps)
 
-    def sums(self) -> tuple[FloatArray, FloatArray]:
-        return self._mass[:, None] * self._v - self._u, self._intercept_sum
+class SparseStepper(_Stepper):
+    """Makes steps on CSR bags."""
+
+    def run(self, order: NDArray[np.int64], average_from: int) -> None:
+        from bagwise.rmi import loops
+
+        problem, bags = self._problem, self._problem.bags
+        x = bags.instances
+        square = np.einsum("kd,kd->k", self._v, self._v)  # anew each pass, so that rounding cannot pile up
+        loops.sparse_steps(
+            x.data, x.indices, x.indptr, bags.offsets, prior_or_none(bags), order, problem.targets, problem.weight,
+            self._v, self._scale, square, self._intercept, self._u, self._mass, self._intercept_sum,
+            self._steps, average_from,
+            *self._loss,
+        )  # fmt: skip
+        self._steps += len(order)
