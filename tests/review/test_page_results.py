@@ -27,6 +27,16 @@ def test_export_from_the_page(context, serve, small_run):
     assert len(wait_saved(page, server, 2)) == 2, "after the dialog, keys are about the image again"
 
 
+def test_the_page_offers_every_format(context, quiet_server):
+    from bagwise.discovery.run.export import FORMATS
+
+    page = open_page(context, quiet_server)
+    page.click("#export")
+    offered = [box.get_attribute("value") for box in page.locator("input[name=format]").all()]
+    assert sorted(offered) == sorted(FORMATS)
+    assert all(box.is_visible() for box in page.locator("input[name=format]").all())
+
+
 @pytest.fixture
 def learnable(serve, tmp_path):
     run = write_learnable_run(tmp_path / "run")
