@@ -172,9 +172,9 @@ def test_what_is_written_is_there_at_once_and_in_columns(tmp_path, monkeypatch):
 def test_open_files_stay_few(folder):
     """Each array keeps its file open, and a system lets a process open a thousand or so."""
     store = FeatureStore(folder)
-    store._arrays = arrays = OpenArrays(store._read_array, most=4)
+    store._arrays = arrays = OpenArrays(most=4)
     found = {name: store.features(name).tobytes() for name in 2 * NAMES}
     assert len(arrays) == 4
     assert found == {name: content for name, (_, content) in answers(folder).items()}
-    assert arrays("shard-00000", "boxes") is arrays("shard-00000", "boxes")
+    assert store._array("shard-00000", "boxes") is store._array("shard-00000", "boxes")
     assert half_of_the_files() >= 128

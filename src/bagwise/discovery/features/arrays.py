@@ -15,14 +15,11 @@ class OpenArrays:
 
     Parameters
     ----------
-    read : callable
-        Opens an array: (shard, name) -> array.
     most : int, optional
         How many stay open; by default half of the files that the system lets a process open.
     """
 
-    def __init__(self, read: Callable[[str, str], np.ndarray], most: int | None = None) -> None:
-        self._read = read
+    def __init__(self, most: int | None = None) -> None:
         self._most = half_of_the_files() if most is None else most
         self._open: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
         self._lock = Lock()
@@ -30,14 +27,14 @@ class OpenArrays:
     def __len__(self) -> int:
         return len(self._open)
 
-    def __call__(self, shard: str, name: str) -> np.ndarray:
-        """An array of a shard."""
+    def get(self, shard: str, name: str, read: Callable[[str, str], np.ndarray]) -> np.ndarray:
+        """An array of a shard, which ``read(shard, name)`` opens."""
         key = (shard, name)
         with self._lock:
             if key in self._open:
                 self._open.move_to_end(key)
                 return self._open[key]
-        array = self._read(shard, name)  # may fetch it from far away: others need not wait
+        array = read(shard, name)  # may fetch it from far away: others need not wait
         with self._lock:
             self._open[key] = array
             while len(self._open) > self._most:

@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from bagwise._utils.atomic import new_folder, write_text
 from bagwise.bags import Bags
 from bagwise.discovery.features.arrays import OpenArrays
-from bagwise.discovery.features.index import INDEX, BadIndex, Entry, Index, read_shard_index
+from bagwise.discovery.features.index import INDEX, BadIndex, Entry, Index, Stamps, read_shard_index
 from bagwise.discovery.features.reduction import DAMAGE
 from bagwise.discovery.sources.columns import Names
 
@@ -123,11 +123,12 @@ class FeatureStore:
         self.path = Path(path)
         self.settings = self._open_manifest(settings)
         self._pending: list[_Pending] = []
-        self._arrays = OpenArrays(self._read_array)
+        self._arrays = OpenArrays()
         self._recent: dict[str, Entry] = {}  # written since the index was put together
         self._found: dict[str, Entry] = {}  # asked for lately
         self._recent_tables: dict[str, pa.Table] = {}
         self._asked: tuple[Names, np.ndarray] | None = None
+        self._together: Stamps = {}  # of the shards in the file that keeps all indexes
         self._stamps = self._shards_there()
         self._index = self._open_index()
         self._next_shard = 1 + max((int(name[6:]) for name in self._stamps), default=-1)
@@ -348,7 +349,7 @@ class FeatureStore:
         return array[start : start + count]
 
     def _array(self, shard: str, name: str) -> np.ndarray:
-        return self._arrays(shard, name)
+        return self._arrays.get(shard, name, self._read_array)
 
     def _read_array(self, shard: str, name: str) -> np.ndarray:
         file = self.path / shard / f"{name}.npy"

@@ -80,11 +80,9 @@ class ImageSet:
             self._leave_out_what_is_no_text(files)
         order = self.files.order()
         if order is not None:
-            self._keep(order)
+            self.files = self.files.take(order)
+            self.labels, self.unsure = self.labels.take(order), self.unsure.take(order)
         self.classes = self.labels.used
-
-    def _keep(self, rows: np.ndarray) -> None:
-        self.files, self.labels, self.unsure = (part.take(rows) for part in (self.files, self.labels, self.unsure))
 
     def _leave_out_what_is_no_text(self, files: Sequence[str]) -> None:
         """Tables hold text, and names of files on old disks may be none."""
@@ -135,7 +133,7 @@ class ImageSet:
             raise ValueError(f"no image is labelled {sorted(missing)[0]!r}; the labels are: {known}")
         dropped = [label for label in {*self.labels.names, *self.unsure.names} if plain_label(label) in none]
         labels, problems = self.labels.without(dropped), list(self.problems)
-        for row in np.flatnonzero((labels.sizes > 0) & (labels.sizes < self.labels.sizes)):
+        for row in np.flatnonzero((labels.sizes > 0) & (labels.sizes < self.labels.sizes)).tolist():
             kept = ", ".join(labels[row])
             said = " and ".join(repr(label) for label in self.labels[row] if label in dropped)
             problems.append(Problem(self.files[row], f"is labelled {said} beside {kept}: taken as {kept}"))
