@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bagwise._utils.compiled import loop
+from bagwise._utils.compiled import lent, loop
 from bagwise.discovery.proposals.groups import MIN_AFFINITY, Contours, find_contours
 
 # In the search, strengths are raised to this power: a probability of one in ten still marks many an object's outline,
@@ -254,29 +254,87 @@ def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
 
 
 @loop
+def _lent_index(index):
+    return Index(
+        lent(index.groups),
+        lent(index.edges),
+        lent(index.row_runs),
+        lent(index.row_place),
+        lent(index.column_runs),
+        lent(index.column_place),
+    )
+
+
+@loop
+def _lent_contours(contours):
+    return Contours(
+        lent(contours.labels),
+        lent(contours.strength),
+        lent(contours.x),
+        lent(contours.y),
+        lent(contours.tangent),
+        lent(contours.starts),
+        lent(contours.neighbours),
+        lent(contours.affinity),
+    )
+
+
+@loop
+def _lent_scratch(scratch):
+    return lent(scratch[0]), lent(scratch[1]), lent(scratch[2]), lent(scratch[3])
+
+
+@loop
 def score_windows(windows, index, contours, floor):
     """`score_box` of every window: float64 (n,)."""
-    scratch = _scratch(len(contours.strength))
+    return _score_windows(windows, index, contours, floor, _scratch(len(contours.strength)))
+
+
+@loop
+def _score_windows(windows, index, contours, floor, own_scratch):
+    scratch = _lent_scratch(own_scratch)
+    its_index, its_contours = _lent_index(index), _lent_contours(contours)
     scores = np.empty(len(windows))
     for i in range(len(windows)):
-        x1, y1, x2, y2 = windows[i]
-        scores[i] = score_box(x1, y1, x2, y2, floor, index, contours, scratch, i)
+        x1, y1, x2, y2 = windows[i, 0], windows[i, 1], windows[i, 2], windows[i, 3]
+        scores[i] = score_box(x1, y1, x2, y2, floor, its_index, its_contours, scratch, i)
     return scores
 
 
 @loop
-def _covered(box, boxes, areas, count, most):
-    """Whether ``box`` overlaps one of the first ``count`` boxes by more than ``most``."""
-    area = np.float32((box[2] - box[0]) * (box[3] - box[1]))
-    low, high = most * area, area / most
-    for k in range(count):
-        # Boxes that overlap much are alike in area: this spares most of the work.
-        if low < areas[k] < high:
-            wide = min(box[2], boxes[k, 2]) - max(box[0], boxes[k, 0])
-            tall = min(box[3], boxes[k, 3]) - max(box[1], boxes[k, 1])
-            if wide > 0 and tall > 0 and wide * tall > most * (area + areas[k] - wide * tall):
-                return True
+def _drawer(area, most):
+    """Boxes that overlap by more than ``most`` are in one drawer of areas or in neighbouring ones."""
+    return int(np.log(area) / -np.log(min(most, 0.9))) + 1
+
+
+@loop
+def _covered(x1, y1, x2, y2, boxes, newest, before, most):
+    """Whether a box overlaps one of those put away before by more than ``most``.
+
+    ``newest`` holds for each drawer the box that was put there last, and ``before`` for each box the one that was put
+    into its drawer before it; -1 for none.
+    """
+    area = np.float32((x2 - x1) * (y2 - y1))
+    drawer = _drawer(area, most)
+    for near in range(drawer - 1, drawer + 2):
+        k = newest[near]
+        while k >= 0:
+            wide = min(x2, boxes[k, 2]) - max(x1, boxes[k, 0])
+            tall = min(y2, boxes[k, 3]) - max(y1, boxes[k, 1])
+            if wide > 0 and tall > 0:
+                other = np.float32((boxes[k, 2] - boxes[k, 0]) * (boxes[k, 3] - boxes[k, 1]))
+                if wide * tall > most * (area + other - wide * tall):
+                    return True
+            k = before[k]
     return False
+
+
+@loop
+def _put_away(k, boxes, newest, before, most):
+    """Put box ``k`` into its drawer."""
+    drawer = _drawer(np.float32((boxes[k, 2] - boxes[k, 0]) * (boxes[k, 3] - boxes[k, 1])), most)
+    before[k] = newest[drawer]
+    newest[drawer] = k
 
 
 @loop
@@ -298,19 +356,26 @@ def sharpen(windows, scores, index, contours, step, same, limit):
     -------
     boxes : int32 array (m, 4), scores : float64 array (m,)
     """
+    return _sharpen(windows, scores, index, contours, step, same, limit, _scratch(len(contours.strength)))
+
+
+@loop
+def _sharpen(windows, scores, index, contours, step, same, limit, own_scratch):
     height, width = contours.labels.shape
-    scratch = _scratch(len(contours.strength))
+    scratch = _lent_scratch(own_scratch)
+    its_index, its_contours = _lent_index(index), _lent_contours(contours)
     boxes = np.empty((min(limit, len(windows)), 4), np.int32)
-    areas = np.empty(len(boxes), np.float32)
+    before, newest = np.empty(len(boxes), np.int32), np.full(_drawer(height * width, same) + 3, -1, np.int32)
     best = np.empty(len(boxes))
     count, stamp = 0, 0
     box = np.empty(4, np.int32)
     for i in range(len(windows)):
         if count == len(boxes):
             break
-        if _covered(windows[i], boxes, areas, count, same):
+        if _covered(windows[i, 0], windows[i, 1], windows[i, 2], windows[i, 3], boxes, newest, before, same):
             continue
-        box[:] = windows[i]
+        for side in range(4):
+            box[side] = windows[i, side]
         score = scores[i]
         step_x, step_y = step * (box[2] - box[0]), step * (box[3] - box[1])
         while max(step_x, step_y) >= LEAST_STEP:
@@ -319,21 +384,24 @@ def sharpen(windows, scores, index, contours, step, same, limit):
                 if move == 0:
                     continue
                 for direction in (-1, 1):
-                    before = box[side]
-                    box[side] = min(max(before + direction * move, 0), width if side % 2 == 0 else height)
+                    place = box[side]
+                    box[side] = min(max(place + direction * move, 0), width if side % 2 == 0 else height)
                     better = 0.0
-                    if box[side] != before and box[2] - box[0] >= 8 and box[3] - box[1] >= 8:
-                        better = score_box(box[0], box[1], box[2], box[3], score, index, contours, scratch, stamp)
+                    if box[side] != place and box[2] - box[0] >= 8 and box[3] - box[1] >= 8:
+                        better = score_box(
+                            box[0], box[1], box[2], box[3], score, its_index, its_contours, scratch, stamp
+                        )
                         stamp += 1
                     if better > score:
                         score = better
                         break
-                    box[side] = before
+                    box[side] = place
             step_x /= 2
             step_y /= 2
-        boxes[count] = box
-        areas[count] = (box[2] - box[0]) * (box[3] - box[1])
+        for side in range(4):
+            boxes[count, side] = box[side]
         best[count] = score
+        _put_away(count, boxes, newest, before, same)
         count += 1
     return boxes[:count], best[:count]
 
@@ -343,14 +411,18 @@ def drop_overlapping(boxes, most, limit):
     """Indices of boxes, taken in order, that overlap none taken before by more than ``most``; at most ``limit``."""
     kept = np.empty(min(limit, len(boxes)), np.int64)
     taken = np.empty((len(kept), 4), np.int32)
-    areas = np.empty(len(kept), np.float32)
+    largest = 1
+    for i in range(len(boxes)):
+        largest = max(largest, (boxes[i, 2] - boxes[i, 0]) * (boxes[i, 3] - boxes[i, 1]))
+    before, newest = np.empty(len(kept), np.int32), np.full(_drawer(largest, most) + 3, -1, np.int32)
     count = 0
     for i in range(len(boxes)):
         if count == len(kept):
             break
-        if not _covered(boxes[i], taken, areas, count, most):
+        if not _covered(boxes[i, 0], boxes[i, 1], boxes[i, 2], boxes[i, 3], taken, newest, before, most):
             kept[count] = i
-            taken[count] = boxes[i]
-            areas[count] = (boxes[i, 2] - boxes[i, 0]) * (boxes[i, 3] - boxes[i, 1])
+            for side in range(4):
+                taken[count, side] = boxes[i, side]
+            _put_away(count, taken, newest, before, most)
             count += 1
     return kept[:count]
