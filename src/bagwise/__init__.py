@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bagwise.embedded_space.vlad import MiVLAD, MiVLADTransformer
     from bagwise.instance_space.apr import APR
     from bagwise.instance_space.boosting import MILBoost
+    from bagwise.instance_space.citing import CitationVote
     from bagwise.instance_space.dd_svm import DDSVC
     from bagwise.instance_space.diverse_density import EMDD, DiverseDensity
     from bagwise.instance_space.forest import MIForest

@@ -64,6 +64,7 @@ _OWN = (
     Entry("MILBoost", "MILBoost", "bagwise.instance_space.boosting", "milboost.md"),
     Entry("MIForest", "MIForests", "bagwise.instance_space.forest", "miforest.md"),
     Entry("MultiFoldSVC", "Multi-fold", "bagwise.instance_space.multifold", "multi-fold.md"),
+    Entry("CitationVote", "VFr", "bagwise.instance_space.citing", "key-instances.md"),
     Entry("MIKernelSVC", "MI-Kernel", "bagwise.bag_space.svm", "mi-kernel.md"),
     Entry("MiGraphSVC", "miGraph", "bagwise.bag_space.graph", "migraph.md"),
     Entry("MIGraphSVC", "MIGraph", "bagwise.bag_space.graph", "migraph.md"),
