@@ -58,6 +58,19 @@ def test_slow_methods_are_left_out_with_a_note(problem):
     assert "left out" in notes["RMISVC"]
 
 
+def test_what_was_too_slow_is_not_tried_again(problem, tmp_path, monkeypatch):
+    bags, y = problem
+    call = {"methods": QUICK, "n_folds": 2, "n_repeats": 1, "output": tmp_path}
+    first = compare(bags, y, **call, seconds_per_method=0.0)
+    tried = []
+    judge = module._too_slow
+    monkeypatch.setattr(module, "_too_slow", lambda *args: tried.append(args[-1]) or judge(*args))
+    assert compare(bags, y, **call, seconds_per_method=0.0) == first
+    assert tried == [[]]
+    assert all(not row.note for row in compare(bags, y, **call, seconds_per_method=600.0).rows), "with more time, it is"
+    assert all(not row.note for row in compare(bags, y, **call, seconds_per_method=0.0).rows), "and then it is known"
+
+
 def test_recommends_the_lowest_log_loss_of_equals():
     def repeat(accuracy, loss):
         return [module.Repeat([accuracy] * 5, [0.1] * 5, [{}] * 5, log_loss=[loss] * 5, auc=0.9) for _ in range(3)]
@@ -105,8 +118,9 @@ def test_an_estimator_of_ones_own(problem):
     assert "accuracy" in found.to_pandas().columns
 
 
-def test_command_line(problem, tmp_path):
+def test_command_line(problem, tmp_path, monkeypatch):
     bags, y = problem
+    monkeypatch.chdir(tmp_path)
     rows = [",".join(["bag", "label", *(f"x{k}" for k in range(bags.n_features))])]
     for i, bag in enumerate(bags):
         rows += [",".join([f"b{i}", str(int(y[i])), *(f"{value:.4f}" for value in row)]) for row in bag]
@@ -115,3 +129,6 @@ def test_command_line(problem, tmp_path):
     result = CliRunner().invoke(app, ["compare", *map(str, command), "--methods", "SingleInstance,RMISVC", "--json"])
     document = json.loads(result.stdout)
     assert {row["method"] for row in document["rows"]} == {*QUICK, GUESSING}
+    (tmp_path / "bagwise-compare" / "compare.jsonl").stat()
+    again = CliRunner().invoke(app, ["compare", *map(str, command), "--methods", "SingleInstance,RMISVC", "--json"])
+    assert json.loads(again.stdout) == document, "resumed without an option"

@@ -177,27 +177,39 @@ def compare(
         raise ValueError(f"class {classes[counts.argmin()]!r} has a single bag: cross-validation needs two at least")
     data = _fingerprint(bags, labels, n_folds) if output is not None else ""
     done: dict[tuple[str, int], Repeat] = {}
-    notes: dict[str, str] = {}
+    too_slow: dict[str, float] = {}
+    limit = [n_repeats, seconds_per_method]
     with ExitStack() as stack:
         add: Any = lambda entry: None  # noqa: E731
         if output is not None:
             path = stack.enter_context(sole_use(output)) / "compare.jsonl"
             for _, entry in read_journal(path):
-                if entry.get("data") == data and entry["settings"] == _settings(models.get(entry["method"])):
+                if entry.get("data") != data or entry["settings"] != _settings(models.get(entry["method"])):
+                    continue
+                if "seconds" in entry:
+                    if entry["limit"] == limit:
+                        too_slow[entry["method"]] = entry["seconds"]
+                else:
                     done[entry["method"], entry["repeat"]] = Repeat(**entry["result"])
             add = stack.enter_context(appending(path))
         missing = [(name, r) for r in range(n_repeats) for name in models if (name, r) not in done]
-        estimates = _too_slow(models, bags, labels, n_folds, n_repeats, seconds_per_method, missing)
-        for name, seconds in track(estimates, total=len({name for name, _ in missing}), description="first fits"):
+        new = [(name, r) for name, r in missing if name not in too_slow]
+        estimates = _too_slow(models, bags, labels, n_folds, n_repeats, seconds_per_method, new)
+        for name, seconds in track(estimates, total=len({name for name, _ in new}), description="first fits"):
             if seconds is not None:
-                notes[name] = f"left out: {seconds:.0f} s a fit, more than {seconds_per_method:.0f} s in all"
-        tasks = [(name, r) for name, r in missing if name not in notes]
+                too_slow[name] = seconds
+                about = {"method": name, "settings": _settings(models[name]), "limit": limit, "seconds": seconds}
+                add({"data": data, **about})
+        tasks = [(name, r) for name, r in missing if name not in too_slow]
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
         finished = parallel(delayed(_run)(name, models[name], bags, labels, r, n_folds) for name, r in tasks)
         for name, repeat, result in track(finished, total=len(tasks), description="comparing"):
             done[name, repeat] = result
             settings = _settings(models[name])
             add({"data": data, "method": name, "settings": settings, "repeat": repeat, "result": asdict(result)})
+    shown = f"more than {seconds_per_method:.0f} s in all"
+    left_out = dict.fromkeys(name for name, r in missing if name in too_slow)
+    notes = {name: f"left out: {too_slow[name]:.0f} s a fit, {shown}" for name in left_out}
     repeats = {name: [done[name, r] for r in range(n_repeats)] for name in models if name not in notes}
     return _comparison(repeats, notes, labels, n_folds, n_repeats)
 

@@ -26,8 +26,8 @@ def compare(
     repeats: Annotated[int, typer.Option(help="How often to repeat it.", min=1)] = 3,
     seconds: Annotated[float, typer.Option(help="Leave out methods that need longer in all.", min=0)] = 120.0,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder that keeps results, so that the command resumes.")
-    ] = None,
+        Path, typer.Option("-o", "--output", help="Folder that keeps results, so that the command resumes.")
+    ] = Path("bagwise-compare"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON, for scripts.")] = False,
 ) -> None:
