@@ -188,3 +188,10 @@ def test_bad_models_are_explained(tmp_path, alexnet_file):
         backbones.open_backbone(tmp_path / "gone.onnx")
     with pytest.raises(ValueError, match="unknown normalisation"):
         backbones.open_backbone(file, normalise="torch")
+
+
+@pytest.mark.parametrize("name", sorted(backbones.NORMALISATIONS))
+def test_planes_are_the_normalised_channels(name):
+    images = np.random.default_rng(0).integers(0, 256, (2, 5, 7, 3), dtype=np.uint8)
+    planes = backbones.NORMALISATIONS[name].planes(images)
+    np.testing.assert_array_equal(planes, backbones.NORMALISATIONS[name](images).transpose(0, 3, 1, 2))

@@ -35,6 +35,18 @@ class Normalisation:
         mean, deviation = (np.array(values, dtype=np.float32) for values in (self.mean, self.deviation))
         return (image.astype(np.float32) - mean) / deviation
 
+    def planes(self, images: np.ndarray) -> np.ndarray:
+        """uint8 RGB (n, rows, columns, 3) to float32 (n, 3, rows, columns): the same numbers, channels first."""
+        # Compiled code is imported on first use.
+        from bagwise.discovery.features._planes import fill_planes
+
+        n, rows, columns = images.shape[:3]
+        planes = np.empty((n, 3, rows, columns), np.float32)
+        brightness = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
+        sources = np.array([2, 1, 0] if self.order == "BGR" else [0, 1, 2])
+        fill_planes(np.ascontiguousarray(images), np.ascontiguousarray(self(brightness).T), sources, planes)
+        return planes
+
 
 NORMALISATIONS = {
     "imagenet": Normalisation((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
@@ -217,9 +229,7 @@ class Backbone:
         -------
         float32 array (n, channels, map rows, map columns), or (n, channels) from a layer that returns vectors
         """
-        batch = self.normalisation(images)
-        if not self._channels_last:
-            batch = batch.transpose(0, 3, 1, 2)
+        batch = self.normalisation(images) if self._channels_last else self.normalisation.planes(images)
         batch = np.ascontiguousarray(batch, dtype=self._runtime.dtype)
         step = self.batch or len(batch)
         parts = []

@@ -23,7 +23,7 @@ R = TypeVar("R")
 # The reduction is learned from the boxes of some images, spread over the set, whose half-finished work is kept
 # in memory for the main pass.
 SAMPLE_IMAGES = 160
-SAMPLE_BYTES = 400_000_000
+SAMPLE_BYTES = 200_000_000
 BOXES_PER_SAMPLE = 48
 
 
@@ -129,7 +129,9 @@ class Extractor:
                 kept[name] = half
         if not samples:
             raise ValueError(f"none of the first {len(spread)} images could be read: {problems[0].reason}")
-        self.features.reduction = Reduction.fit(np.concatenate(samples), self.components)
+        sample = np.concatenate(samples)
+        samples.clear()  # memory is fullest here
+        self.features.reduction = Reduction.fit(sample, self.components)
         self.features.reduction.save(file)
         return kept
 

@@ -15,6 +15,7 @@ import numpy as np
 from bagwise._utils.atomic import replacing
 
 NARROW_CHANNELS = 320
+BOXES_AT_ONCE = 1024  # of the sample, in double precision
 SMALLEST_DEVIATION = 1e-3  # of a channel that (almost) never fires
 # All that zipfile and NumPy may say of a damaged file.
 DAMAGE = (
@@ -55,11 +56,17 @@ class Reduction:
             Columns wanted; there are never more than boxes in the sample, or columns before.
         """
         n, parts, width = sample.shape
-        rows = sample.reshape(-1, width)
-        mean = rows.mean(axis=0, dtype=np.float64)
-        deviation = np.maximum(rows.std(axis=0, dtype=np.float64), SMALLEST_DEVIATION)
-        channels = principal_axes((rows - mean) / deviation, NARROW_CHANNELS) / deviation[:, None]
-        columns = _with_whole((sample - mean) @ channels).reshape(n, -1)
+        blocks = [sample[start : start + BOXES_AT_ONCE] for start in range(0, n, BOXES_AT_ONCE)]
+        mean = sample.mean(axis=(0, 1), dtype=np.float64)
+        products = np.zeros((width, width))
+        for block in blocks:
+            rows = (block - mean).reshape(-1, width)
+            products += rows.T @ rows
+        products /= n * parts
+        deviation = np.maximum(np.sqrt(products.diagonal()), SMALLEST_DEVIATION)
+        correlation = products / np.outer(deviation, deviation)
+        channels = _axes(correlation, min(NARROW_CHANNELS, n * parts)) / deviation[:, None]
+        columns = np.concatenate([_with_whole((block - mean) @ channels) for block in blocks]).reshape(n, -1)
         offset = columns.mean(axis=0)
         axes = principal_axes(columns - offset, n_components)
         # The whole box's average is the mean of its parts, so its weights can be handed to the parts.
@@ -98,9 +105,12 @@ class Reduction:
 
 def principal_axes(rows: np.ndarray, count: int) -> np.ndarray:
     """Directions of largest variance of centred rows: (width, at most count), largest first, signs fixed."""
-    covariance = rows.T @ rows / len(rows)
+    return _axes(rows.T @ rows / len(rows), min(count, len(rows)))
+
+
+def _axes(covariance: np.ndarray, count: int) -> np.ndarray:
     _, vectors = np.linalg.eigh(covariance)
-    axes = vectors[:, ::-1][:, : min(count, len(rows))]
+    axes = vectors[:, ::-1][:, :count]
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
     return axes * np.sign(largest)
 
