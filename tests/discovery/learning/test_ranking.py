@@ -80,6 +80,11 @@ def test_likeness_by_the_definition():
     np.testing.assert_allclose(component_boxes(two, SIZE), [[70, 40, 110, 70], [10, 10, 40, 30]])
     # A box around one of two components is as like the figure as can be.
     assert figure_likeness(two, np.array([[10.0, 10, 40, 30]]), SIZE)[0] == 1
+    # Nearly all pixels of a ladle are in its bowl; a box around that is still less like it than one around the whole.
+    ladle = square(at=np.s_[8:14, 2:8]) | square(at=np.s_[10:11, 8:22])
+    whole, bowl = figure_likeness(ladle, np.array([[10.0, 40, 110, 70], [10, 40, 40, 70]]), SIZE)
+    assert whole == 1
+    assert bowl == pytest.approx(30 / 100)
 
 
 def test_the_gate_opens_where_evidence_and_figure_agree():

@@ -36,7 +36,7 @@ class Ranking:
 
     inside: float = 0.7
     share: float = 1.5
-    figure: float = 3.0
+    figure: float = 2.0
 
     @classmethod
     def none(cls) -> "Ranking":
@@ -108,7 +108,10 @@ def gate(soft: np.ndarray, figure: np.ndarray) -> float:
 
 
 def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
-    """How like the figure each box is: overlap with the map, or with the box of a component, whichever is larger.
+    """How like the figure each box is: overlap with the box of the component that it is most like.
+
+    Where no part of the map is clear enough to be a component, overlap with the map as it is. A component is not
+    measured so: most of its pixels may lie in one part of it, the case of a tape, the tower of a mill.
 
     Parameters
     ----------
@@ -120,14 +123,13 @@ def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.nda
     -------
     float64 array (n,) in [0, 1]
     """
+    found = component_boxes(figure, size)
+    if len(found):
+        return overlaps(boxes.astype(np.float64), found).max(axis=1)
     soft = figure / 255.0
     held = box_sums(integral(soft), boxes, size)
     cells = areas(boxes.astype(np.float64)) * (figure.size / (size[0] * size[1]))
-    likeness = held / (cells + soft.sum() - held)
-    found = component_boxes(figure, size)
-    if len(found):
-        likeness = np.maximum(likeness, overlaps(boxes.astype(np.float64), found).max(axis=1))
-    return likeness
+    return held / (cells + soft.sum() - held)
 
 
 def tightened(boxes: np.ndarray, figure: np.ndarray, size: Size) -> np.ndarray:
