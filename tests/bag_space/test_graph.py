@@ -96,17 +96,27 @@ def test_mi_graph_weights_by_hand():
     np.testing.assert_allclose(weights, [0.5, 0.5, 1, 1])
 
 
-def test_mi_graph_kernel_equals_plain_loops():
+@pytest.mark.parametrize(("normalization", "power"), [("average", 1.0), ("root", 0.5)])
+def test_mi_graph_kernel_equals_plain_loops(normalization, power):
     rng = np.random.RandomState(0)
     bags = Bags([rng.randn(m, 2) for m in (3, 5, 1, 6)])
-    model = MiGraphSVC(gamma=0.4, scaling=None, calibrate=False)
+    model = MiGraphSVC(gamma=0.4, normalization=normalization, scaling=None, calibrate=False)
     found = model._training_kernel(bags, np.array([[True], [False], [True], [False]]), np.ones(4))
     weights = bags.split(model._instance_weights(bags))
     for i, a in enumerate(bags):
         for j, b in enumerate(bags):
             pairs = [(x, v, y, w) for x, v in zip(a, weights[i]) for y, w in zip(b, weights[j])]
             top = sum(v * w * np.exp(-0.4 * np.sum((x - y) ** 2)) for x, v, y, w in pairs)
-            assert found[i, j] == pytest.approx(top / (weights[i].sum() * weights[j].sum()))
+            assert found[i, j] == pytest.approx(top / (weights[i].sum() * weights[j].sum()) ** power)
+
+
+def test_mi_graph_scores_new_bags_with_the_same_kernel():
+    bags, y = concept_problem(30)
+    model = MiGraphSVC(1.0, normalization="root", scaling=None, calibrate=False).fit(bags, y)
+    kernel = model._training_kernel(bags, y[:, None], np.ones(len(y)))
+    np.testing.assert_allclose(
+        model.decision_function(bags), kernel[:, model.support_] @ model.dual_coef_[0] + model.intercept_, atol=1e-8
+    )
 
 
 def test_threshold_zero_is_the_plain_average():

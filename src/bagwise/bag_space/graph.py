@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bagwise._utils.matrices import in_form_of
-from bagwise._utils.sklearn_private import Interval
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bag_space.graph_edges import EdgeMap, bag_neighbours, edge_sums
 from bagwise.bag_space.kernels import self_kernel, set_kernel
 from bagwise.bag_space.svm import GAUSSIAN_CONSTRAINTS, BagKernelSVC, SetKernelSVC, gaussian_width
@@ -31,9 +31,10 @@ class MiGraphSVC(SetKernelSVC):
         Width of the Gaussian kernel exp(-γ ‖x - y‖²); see `MIKernelSVC`.
     gamma_factor : float, default 2
         What "scale" and "distance" are multiplied by.
-    normalization : {"average", "feature"}
-        Divide the sum by the sums of the weights of both bags, as published, or by the norms of both bags in feature
-        space, so that each bag has kernel 1 with itself.
+    normalization : {"average", "root", "feature"}
+        Divide the sum by the sums of the weights of both bags, as published; by the roots of these sums, as in the
+        authors' program, so that bags of many clusters weigh more (with about a tenth of C); or by the norms of both
+        bags in feature space, so that each bag has kernel 1 with itself.
     threshold : float
         Two instances are neighbours when their distance is below this many times the mean distance in their bag;
         the authors' is 1. With 0 all instances count alike, as in MI-Kernel.
@@ -70,6 +71,7 @@ class MiGraphSVC(SetKernelSVC):
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
         **SetKernelSVC._parameter_constraints,
+        "normalization": [StrOptions({"average", "root", "feature"})],
         "threshold": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -102,6 +104,11 @@ class MiGraphSVC(SetKernelSVC):
             _, near = bag_neighbours(bags[i], self.threshold)
             weight[bags.offsets[i] : bags.offsets[i + 1]] = 1 / (1 + near.sum(axis=1))
         return weight
+
+    def _norm(self, bags: Bags, weight: FloatArray) -> FloatArray:
+        if self.normalization == "root":
+            return np.sqrt(np.add.reduceat(weight, bags.offsets[:-1]))
+        return super()._norm(bags, weight)
 
 
 class MIGraphSVC(BagKernelSVC):

@@ -131,7 +131,7 @@ class SetKernelSVC(BagKernelSVC):
         self.gamma_ = gaussian_width(self.gamma, self.gamma_factor, bags, weight)
         share = self._instance_weights(bags)
         kernel = set_kernel(bags, gamma=self.gamma_, weight_a=share)
-        norm = self._norm(bags, share) if self.normalization == "average" else np.sqrt(np.diag(kernel))
+        norm = np.sqrt(np.diag(kernel)) if self.normalization == "feature" else self._norm(bags, share)
         return kernel / norm / norm[:, None]
 
     def _keep(self, bags: Bags, support: NDArray[np.int64]) -> None:
