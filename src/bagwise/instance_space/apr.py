@@ -251,13 +251,14 @@ def discriminating(inside: FloatArray, negatives: FloatArray, weight: FloatArray
     strong = (beyond > 0) & ((beyond > margin) | (beyond == furthest))
     left = weight.astype(np.float64)
     features: list[int] = []
-    while True:
+    while len(left):
         gain = left @ strong
         best = int(np.argmax(gain))
         if gain[best] <= 0:
             break
         features.append(best)
-        left = np.where(strong[:, best], 0, left)
+        still_in = ~strong[:, best]
+        strong, left = strong[still_in], left[still_in]
     return np.array(sorted(features)) if features else np.arange(inside.shape[1])
 
 
@@ -278,13 +279,20 @@ def expanded(inside: FloatArray, weight: FloatArray, tau: float, epsilon: float)
     share = weight / weight.sum()
 
     def border(values: FloatArray) -> FloatArray:
-        """Where the mass below is epsilon / 2, by bisection."""
+        """Where the mass below is epsilon / 2: Newton's steps, and halving where one leads out of what is left."""
         reach = deviation * (1 - ndtri(epsilon / 2))
         below, above = values.min(axis=0) - reach, values.max(axis=0) + reach
+        at = (below + above) / 2
         for _ in range(60):
-            middle = (below + above) / 2
-            mass = share @ ndtr((middle - values) / deviation)
-            below, above = np.where(mass < epsilon / 2, middle, below), np.where(mass < epsilon / 2, above, middle)
-        return (below + above) / 2
+            z = (at - values) / deviation
+            excess = share @ ndtr(z) - epsilon / 2
+            below, above = np.where(excess < 0, at, below), np.where(excess < 0, above, at)
+            density = share @ np.exp(-(z**2) / 2) / (np.sqrt(2 * np.pi) * deviation)
+            following = at - excess / np.maximum(density, np.finfo(np.float64).tiny)
+            following = np.where((following >= below) & (following <= above), following, (below + above) / 2)
+            if np.all(np.abs(following - at) <= 1e-13 * reach):
+                break
+            at = following
+        return np.asarray(at)
 
     return border(inside), -border(-inside)
