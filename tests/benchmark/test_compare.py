@@ -1,6 +1,7 @@
 """Comparing methods on the user's own bags."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -56,6 +57,27 @@ def test_slow_methods_are_left_out_with_a_note(problem):
     notes = {row.method: row.note for row in found.rows if row.note}
     assert set(notes) == set(QUICK)
     assert "left out" in notes["RMISVC"]
+
+
+class SlowAtFirst(SingleInstance):
+    """Takes a while at its first fit, as what is compiled then does."""
+
+    fits = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        if not self.fits:
+            until = time.process_time() + 0.5
+            while time.process_time() < until:
+                pass
+        self.fits.append(len(X))
+        return super().fit(X, y, sample_weight)
+
+
+def test_what_is_compiled_at_first_counts_against_nobody(problem):
+    bags, y = problem
+    found = compare(bags, y, methods=[SlowAtFirst(calibrate=False)], n_folds=2, n_repeats=1, seconds_per_method=0.4)
+    assert found.rows[0].note == ""
+    assert SlowAtFirst.fits[0] == 12
 
 
 def test_what_was_too_slow_is_not_tried_again(problem, tmp_path, monkeypatch):
