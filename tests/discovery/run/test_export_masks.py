@@ -157,12 +157,19 @@ def test_label_studio_polygons(run, masks, tmp_path):
     assert_alike(found, masks, 0.9)
 
 
-def test_nothing_found_is_not_nothing_there(tmp_path):
+@pytest.mark.parametrize("format", ["coco", "voc", "yolo", "yolo-seg"])
+def test_nothing_found_is_not_nothing_there(tmp_path, format):
     """Of images that nobody labelled, those in which nothing was found are no background unless one says so."""
     run, _ = make_run(tmp_path, labels=(*[("cat",)] * 7, ()), labels_found=True)
-    done = export_run(run, "yolo", tmp_path / "a")
+    done = export_run(run, format, tmp_path / "a")
     assert done.images == 7
     assert any("nothing was found" in note for note in done.notes)
-    assert export_run(run, "yolo", tmp_path / "b", background=True).images == 8
+    assert export_run(run, format, tmp_path / "b", background=True).images == 8
     people, _ = make_run(tmp_path / "people", labels=(*[("cat",)] * 7, ()))
-    assert export_run(people, "yolo", tmp_path / "c").images == 8
+    assert export_run(people, format, tmp_path / "c").images == 8
+
+
+@pytest.mark.parametrize("format", ["labelstudio", "fiftyone"])
+def test_whoever_looks_for_himself_gets_every_image(tmp_path, format):
+    run, _ = make_run(tmp_path, labels=(*[("cat",)] * 7, ()), labels_found=True)
+    assert export_run(run, format, tmp_path / "a").images == 8

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from bagwise._utils.atomic import new_folder
 from bagwise.discovery.run.export.coco import write_coco
-from bagwise.discovery.run.export.collect import Exported, collect, trainable
+from bagwise.discovery.run.export.collect import Exported, collect, looked_at, trainable
 from bagwise.discovery.run.export.fiftyone import write_fiftyone
 from bagwise.discovery.run.export.labelstudio import write_label_studio
 from bagwise.discovery.run.export.voc import write_voc
@@ -56,7 +56,8 @@ def export_run(
     force : bool
         Replace a folder that is not empty.
     background : bool
-        For training, also write images in which models found nothing, as images that show none of the classes.
+        For training and COCO, also write images in which models found nothing, as images that show none of the
+        classes.
         Where people gave the labels, images without are background in any case.
 
     Returns
@@ -72,8 +73,11 @@ def export_run(
     if files is not None:
         images = [image for image in images if image.file in files]
     notes: list[str] = []
+    background = background or not run.manifest.get("labels_found", False)
     if format in FOR_TRAINING:
-        images, notes = trainable(images, background=background or not run.manifest.get("labels_found", False))
+        images, notes = trainable(images, background=background)
+    elif format == "coco":  # its readers take an image without annotations for background too
+        images, notes = looked_at(images, background=background)
     with new_folder(target) as aside:
         notes += FORMATS[format](run, images, aside, target)
         former = aside.with_name(f"{aside.name}-former")

@@ -96,8 +96,8 @@ def collect(run: RunFolder, boxes: pa.Table, min_confidence: float) -> list[Expo
     return images
 
 
-def trainable(images: Iterable[ExportImage], *, background: bool) -> tuple[list[ExportImage], list[str]]:
-    """The images a detector may be trained on, and notes on the others.
+def looked_at(images: Iterable[ExportImage], *, background: bool) -> tuple[list[ExportImage], list[str]]:
+    """The images of which it is known what they show, and a note on the others.
 
     Parameters
     ----------
@@ -108,18 +108,22 @@ def trainable(images: Iterable[ExportImage], *, background: bool) -> tuple[list[
     """
     images = list(images)
     known = [image for image in images if background or image.labels]
-    notes = []
-    if len(known) < len(images):
-        without = counted(len(images) - len(known), "image")
-        notes.append(
-            f"{without} left out in which nothing was found: that does not mean that nothing is there "
-            "(--background keeps them)"
-        )
-    images = known
-    kept = [image for image in images if not image.lacks_a_box]
+    if len(known) == len(images):
+        return known, []
+    without = counted(len(images) - len(known), "image")
+    return known, [
+        f"{without} left out in which nothing was found: that does not mean that nothing is there "
+        "(--background keeps them)"
+    ]
+
+
+def trainable(images: Iterable[ExportImage], *, background: bool) -> tuple[list[ExportImage], list[str]]:
+    """The images a detector may be trained on, and notes on the others; ``background`` as for `looked_at`."""
+    known, notes = looked_at(images, background=background)
+    kept = [image for image in known if not image.lacks_a_box]
     if not kept:
         raise ValueError("no image has an object to write: lower --min-confidence, or accept some boxes first")
-    left = len(images) - len(kept)
+    left = len(known) - len(kept)
     if left:
         notes.append(
             f"{counted(left, 'image')} with a label but no box for it left out: training would take it for background"
