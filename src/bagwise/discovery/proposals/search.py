@@ -112,11 +112,13 @@ def make_windows(height: int, width: int, alpha: float) -> np.ndarray:
                 continue
             columns = np.linspace(0, width - w, int(np.ceil((width - w) / max(2, w * shift))) + 1)
             rows = np.linspace(0, height - h, int(np.ceil((height - h) / max(2, h * shift))) + 1)
-            x, y = (grid.ravel() for grid in np.meshgrid(columns, rows))
-            windows.append(np.stack([x, y, x + w, y + h], 1))
+            corners = np.empty((len(rows), len(columns), 4), np.int32)
+            corners[:, :, 0], corners[:, :, 2] = np.round(columns), np.round(columns + w)
+            corners[:, :, 1], corners[:, :, 3] = np.round(rows)[:, None], np.round(rows + h)[:, None]
+            windows.append(corners.reshape(-1, 4))
     # The whole image is always looked at.
-    windows.append(np.array([[0, 0, width, height]], float))
-    result = np.round(np.concatenate(windows)).astype(np.int32)
+    windows.append(np.array([[0, 0, width, height]], np.int32))
+    result = np.concatenate(windows)
     # It is cached and shared between threads.
     result.setflags(write=False)
     return result
