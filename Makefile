@@ -13,11 +13,12 @@ ifneq ($(wildcard $(BAGWISE_DATA)),)
 export BAGWISE_DATA
 endif
 
-.PHONY: help demo test lint docs bench lower-bounds another-python release constraints audit newest clean
+.PHONY: help demo test lint docs bench bench-quick lower-bounds another-python release constraints audit newest clean
 help:
 	@echo "make demo   find objects in images and the shapes that make molecules smell, in about two minutes"
 	@echo "make test   lint, type check, all tests, documentation"
 	@echo "make bench  speed and accuracy against other packages, growth with size (two hours; into build/bench)"
+	@echo "make bench-quick  the main speeds as ratios, and what got slower than recorded (under three minutes)"
 	@echo "make docs   build the documentation into site/"
 	@echo "make lower-bounds PYTHON=python3.11   the core of the tests with the oldest dependencies"
 	@echo "make another-python PYTHON=python3.13  the core of the tests with another Python"
@@ -54,6 +55,10 @@ docs: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/compare.py -o build/bench
 	$(BIN)/python benchmarks/scaling.py -o build/bench --plot build/bench/images/scaling.png
+
+# Exit code 1 when something got slower by more than a fifth; python -m benchmarks.quick --record keeps new figures.
+bench-quick: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.quick
 
 # Everything but the networks, the browser and what is marked slow, in an environment of its own: about two and a half
 # minutes of installing, ten of tests.
