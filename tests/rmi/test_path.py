@@ -21,13 +21,13 @@ LAMS = (0.1, 0.03)
 def search(n_bags=24, passes=2, average=True, radius="safe", poolings=path.POOLINGS):
     return Grid(
         LAMS, poolings, passes, average, radius,
-        lambda n, repeat: orders(n_bags, n * n_bags, "shuffle", np.random.RandomState(repeat)),
+        lambda n: orders(n_bags, n * n_bags, "shuffle", np.random.RandomState(0)),
     )  # fmt: skip
 
 
 def by_plain_steps(problem, k, fold, how):
     """The same scores, model by model, in NumPy."""
-    order = np.concatenate(list(how.orders(how.passes, 0)))
+    order = np.concatenate(list(how.orders(how.passes)))
     scores = np.empty((len(how.poolings), len(how.lams), len(fold)))
     for i, pooling in enumerate(how.poolings):
         bags = with_size_prior(problem.bags) if pooling == "normalized" else problem.bags
@@ -91,54 +91,18 @@ def test_extremes_stay_finite(shift, lam):
 
 def test_the_final_fit_starts_from_the_mean_of_the_models_compared():
     problem = make_problem(dtype=np.float32)
+    fold = fold_of_each_bag(problem.targets)
     how = Grid([0.1], ["noisy-or"], 3, True, "safe", search().orders)
     choice = path.Search(how, [None]).choose(problem, lambda scaling: (lambda bags: bags, 7), 0)
+    fold = fold_of_each_bag(problem.targets, random_state=0)
+    order = np.concatenate(list(how.orders(3)))
     loss = type(problem.loss)(0.1, problem.loss.beta, problem.loss.margin, problem.loss.threshold)
     own = type(problem)(problem.bags, problem.targets, problem.weight, loss, True)
-    visits = []
-    for repeat in range(path.REPEATS):
-        fold = fold_of_each_bag(problem.targets, random_state=repeat)
-        order = np.concatenate(list(how.orders(3, repeat)))
-        visits += [order[fold[order] != f] for f in range(5)]
+    visits = [order[fold[order] != f] for f in range(5)]
     models = [plain(own, part, own.radius("safe"), len(part) // 2, 0)[1] for part in visits]
     found = np.append(choice.start.coef[0], choice.start.intercept)
     np.testing.assert_allclose(found, np.mean(models, axis=0), rtol=0.01, atol=0.01)
     assert choice.start.steps == min(map(len, visits))
-
-
-def test_the_answer_lies_between_the_models_compared_and_the_final_fit(monkeypatch):
-    seen = []
-    joined = path.joined
-    monkeypatch.setattr(path, "joined", lambda *given: seen.append(given) or joined(*given))
-    bags, y = concept_problem(60)
-    model = RMISVC(scaling="unit", random_state=0).fit(bags, y)
-    ((start, final, steps),) = seen
-    compared = path.REPEATS * 50 * 48  # half the passes, on four fifths of the bags
-    assert (path.REPEATS * start.steps, steps) == (compared, 100 * 60)
-    share = compared / (compared + steps)
-    np.testing.assert_allclose(model.coef_, share * start.coef + (1 - share) * final.coef)
-    np.testing.assert_allclose(model.intercept_, share * start.intercept + (1 - share) * final.intercept)
-    assert model.n_steps_ == start.steps + steps
-    seen.clear()
-    RMISVC(0.01, calibrate=True, random_state=0).fit(bags, y)
-    assert seen[0][0].steps == 0  # a number as lam gets the answer of its one fit
-    assert joined(*seen[0]) is seen[0][1]
-
-
-def test_only_a_scaling_that_may_be_taken_is_scored_twice(monkeypatch):
-    scored = []
-    once = path.Search._repeat
-
-    def counted(self, problem, mapping, width, fold, repeat):
-        scored.append(repeat)
-        return once(self, problem, mapping, width, fold, repeat)
-
-    monkeypatch.setattr(path.Search, "_repeat", counted)
-    bags, y = concept_problem(60)
-    RMISVC(random_state=0).fit(bags, y)
-    assert scored[:3] == [0, 0, 0]  # five columns: three scalings
-    assert 1 <= scored[3:].count(1) <= 3
-    assert scored.count(1) == len(scored) - 3
 
 
 def test_path_tells_what_was_compared():

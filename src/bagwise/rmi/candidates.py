@@ -31,8 +31,7 @@ class Grid:
     passes: int
     average: bool
     radius: str | None
-    # The bags to visit in so many passes, in the order of this repeat, the same every time.
-    orders: Callable[[int, int], Iterator[NDArray[np.int64]]]
+    orders: Callable[[int], Iterator[NDArray[np.int64]]]  # the bags to visit in so many passes, the same every time
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,8 @@ class OutOfFold:
     intercept: FloatArray  # (n_poolings, n_lams)
     steps: int  # that each of them has made
 
-    def joined(self, other: OutOfFold, count: int) -> OutOfFold:
-        """The mean of ``count`` repeats, which this is already, and another one."""
 
-        def mean(one: Any, another: Any) -> Any:
-            return one + (another - one) / (count + 1)
-
-        return OutOfFold(
-            mean(self.scores, other.scores),
-            mean(self.coef, other.coef),
-            mean(self.intercept, other.intercept),
-            min(self.steps, other.steps),
-        )
-
-
-def out_of_fold(
-    grid: Grid, problem: Problem, k: int, fold: NDArray[np.int64], n_features: int, repeat: int = 0
-) -> OutOfFold:
+def out_of_fold(grid: Grid, problem: Problem, k: int, fold: NDArray[np.int64], n_features: int) -> OutOfFold:
     """Fit all candidates for binary problem k without each fold in turn, and score that fold's bags."""
     n_folds = int(fold.max()) + 1
     shape = (len(grid.poolings), len(grid.lams))
@@ -73,7 +57,7 @@ def out_of_fold(
     for start in range(0, len(lam), at_once):
         part = slice(start, start + at_once)
         fitted = Candidates(problem, k, fold, np.array(grid.lams)[lam[part]], normalized[part], left_out[part])
-        steps = min(steps, fitted.fit(grid, n_features, repeat))
+        steps = min(steps, fitted.fit(grid, n_features))
         scores[part] = fitted.scores()
         for one, w, b in zip(np.arange(len(lam))[part], fitted.coef.T, fitted.intercept, strict=True):
             coef[pooling[one], lam[one]] += w / n_folds
@@ -117,7 +101,7 @@ class Candidates:
             at_zero = np.where(self._normalized, sized, plain)
         return np.sqrt(2 * at_zero / self._lam).astype(np.float32)
 
-    def fit(self, grid: Grid, n_features: int, repeat: int) -> int:
+    def fit(self, grid: Grid, n_features: int) -> int:
         """Make the steps of all candidates; keep the mean of the later half of their iterates, or the last ones.
 
         Sets ``coef`` (n_features, n_candidates) and ``intercept`` (n_candidates,); returns the fewest steps of any.
@@ -125,7 +109,7 @@ class Candidates:
         from bagwise.rmi import path_loops
 
         problem, loss, n = self._problem, self._problem.loss, len(self._lam)
-        passes = list(grid.orders(grid.passes, repeat))
+        passes = list(grid.orders(grid.passes))
         visited = np.bincount(np.concatenate(passes), minlength=len(self._fold))
         steps = np.array([visited[self._fold != f].sum() for f in self._left_out])
         average_from = steps // 2 if grid.average else steps

@@ -276,8 +276,6 @@ class RMISVC(LinearScorer):
             else None,
             device=self.device,
         )
-        if self.average and not resumed:
-            solution = path.joined(start, solution, steps)
         if self.solver == "lbfgs":
             solution, self.n_iter_ = lbfgs(problem, solution, max_iter=self.max_iter, tol=self.tol)
             if self.track_objective:
@@ -301,7 +299,7 @@ class RMISVC(LinearScorer):
             passes,
             self.average,
             self.radius,
-            lambda n, repeat: self._orders(bags, n * len(bags), np.random.RandomState(seed + repeat)),
+            lambda n: self._orders(bags, n * len(bags), np.random.RandomState(seed)),
         )
         scalings = path.scalings_for(bags.instances) if searched and self.scaling == "auto" else [self.scaling]
         search = path.Search(grid, scalings)
@@ -322,8 +320,9 @@ class RMISVC(LinearScorer):
         if choice.scaling not in maps:
             map_for(choice.scaling)
         self.scaler_, self.kernel_map_ = maps[choice.scaling].scaler_, maps[choice.scaling].kernel_map_
-        nothing = Iterate.zero(targets.shape[1], self._n_mapped_features)
-        return choice.start if searched and choice.start is not None else nothing
+        if searched and choice.start is not None:
+            return choice.start
+        return Iterate.zero(targets.shape[1], self._n_mapped_features)
 
     def _pooling_as_given(self) -> str:
         return "noisy-or" if self.pooling == "auto" else self.pooling

@@ -5,15 +5,13 @@ other folds and scores the bags of this one. A logistic curve fitted to a candid
 loss; the candidate with the smallest one is chosen, and its curve is the calibration. The log loss, and not the
 accuracy, because on a hundred bags accuracy moves in steps of a percent and many candidates share the best value.
 
-Neighbouring λ give nearly the same model, so a candidate is judged together with its neighbours on the path; and the
-folds are drawn twice, and a bag's two scores averaged (of a scaling that has no chance, once). Both take chance out of
-the choice.
+Neighbouring λ give nearly the same model, so a candidate is judged together with its neighbours on the path: that
+takes half of the chance out of the choice.
 
 The models of one scaling are fitted side by side in one walk over the bags (path_loops.py). They do not start from
 one another: Pegasos' first step forgets where it started. The final fit, on all bags, starts from the mean of the
 chosen candidate's models and makes shorter steps from there: the objective is not convex, and a fit from zero may end
-in another valley than those that were compared. The answer is the mean of where it started and where it came to, each
-weighted by its steps: models that have seen different bags err differently.
+in another valley than those that were compared.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from bagwise.calibration import (
     log_loss,
     shrunk,
 )
-from bagwise.rmi.candidates import Grid, OutOfFold, out_of_fold
+from bagwise.rmi.candidates import Grid, out_of_fold
 from bagwise.rmi.problem import FloatArray, Iterate, Problem, in_single_precision, lengths_differ
 
 LAMS = tuple(float(10**exponent) for exponent in np.arange(-1, -4.6, -0.5))  # from strong to weak
@@ -50,8 +48,6 @@ FALLBACK_LAM = 10**-2.5
 MOST_STEPS = 50_000
 MOST_VALUES = 2_000_000_000
 FEWEST_STEPS = 1000
-# How often the folds are drawn anew for the scaling that is taken.
-REPEATS = 2
 
 
 @dataclass(frozen=True)
@@ -89,38 +85,27 @@ class Search:
         map_for : from a scaling to a function that scales and maps bags, and the number of columns that this makes
         seed : of the folds
         """
-        folds = [fold_of_each_bag(problem.targets, random_state=seed + repeat) for repeat in range(REPEATS)]
-        if folds[0] is None:
+        fold = fold_of_each_bag(problem.targets, random_state=seed)
+        if fold is None:
             return self.fallback()
-        maps = [map_for(scaling) for scaling in self.scalings]
-        found = [self._repeat(problem, *each, folds[0], 0) for each in maps]
-        made = [1] * len(found)
-        while True:
-            # (scalings, problems, poolings, lams, bags) -> (scalings, poolings, lams, bags, problems)
-            scores = np.array([[each.scores for each in problems] for problems in found])
-            choice, best = self._best(np.moveaxis(scores, 1, -1), problem)
-            at = best[0]
-            if made[at] == REPEATS:
-                break
-            once_more = self._repeat(problem, *maps[at], folds[made[at]], made[at])
-            found[at] = [each.joined(other, made[at]) for each, other in zip(found[at], once_more, strict=True)]
-            made[at] += 1
-        chosen = found[at]
+        scores, means = [], []
+        for scaling in self.scalings:
+            mapping, width = map_for(scaling)
+            in_memory = not is_large_map(problem.bags.instances)
+            bags = in_single_precision(problem.bags, mapping, width) if in_memory else problem.bags
+            own = replace(problem, bags=bags, mapping=None if in_memory else mapping)
+            found = [out_of_fold(self.grid, own, k, fold, width) for k in range(problem.targets.shape[1])]
+            scores.append([each.scores for each in found])
+            means.append(found)
+        # (scalings, problems, poolings, lams, bags) -> (scalings, poolings, lams, bags, problems)
+        choice, best = self._best(np.moveaxis(np.array(scores), 1, -1), problem)
+        chosen = means[best[0]]
         start = Iterate(
             np.array([each.coef[best[1:]] for each in chosen], dtype=np.float64),
             np.array([each.intercept[best[1:]] for each in chosen]),
             min(each.steps for each in chosen),
         )
         return replace(choice, start=start)
-
-    def _repeat(
-        self, problem: Problem, mapping: Callable[[Bags], Bags], width: int, fold: Any, repeat: int
-    ) -> list[OutOfFold]:
-        """What the candidates of one scaling say in one repeat of the folds, for each binary problem."""
-        in_memory = not is_large_map(problem.bags.instances)
-        bags = in_single_precision(problem.bags, mapping, width) if in_memory else problem.bags
-        own = replace(problem, bags=bags, mapping=None if in_memory else mapping)
-        return [out_of_fold(self.grid, own, k, fold, width, repeat) for k in range(problem.targets.shape[1])]
 
     def _best(self, scores: FloatArray, problem: Problem) -> tuple[Choice, tuple[int, ...]]:
         shape, n_problems = scores.shape[:3], scores.shape[-1]
@@ -152,19 +137,6 @@ class Search:
         return Choice(
             self.grid.lams[best[2]], self.scalings[best[0]], self.grid.poolings[best[1]], calibration, path
         ), best
-
-
-def joined(start: Iterate, final: Iterate, steps: int) -> Iterate:
-    """The mean of a fit's answer after ``steps`` steps and of the models from which it began, weighted by steps."""
-    compared = REPEATS * start.steps
-    if compared == 0:
-        return final
-    share = compared / (compared + steps)
-    return Iterate(
-        share * start.coef + (1 - share) * final.coef,
-        share * start.intercept + (1 - share) * final.intercept,
-        final.steps,
-    )
 
 
 def with_neighbours(loss: FloatArray) -> FloatArray:
