@@ -209,12 +209,18 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
                 norm = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
                 data = data * np.repeat(_inverse(norm), np.diff(instances.indptr)).astype(data.dtype)
             return type(instances)((data, instances.indices, instances.indptr), shape=instances.shape)
+        own = self.scale_ is not None  # a copy, which may be changed
         if self.scale_ is not None:
             factor = 1 / self.scale_  # multiplying is faster
-            instances = instances * factor if self.mean_ is None else (instances - self.mean_) * factor
+            if self.mean_ is None:
+                instances = instances * factor
+            else:
+                instances = instances - self.mean_
+                instances *= factor
         if unit:
             norm = np.sqrt(np.einsum("ij,ij->i", instances, instances))
-            instances = instances * _inverse(norm)[:, None].astype(instances.dtype)
+            inverse = _inverse(norm)[:, None].astype(instances.dtype)
+            instances = np.multiply(instances, inverse, out=instances if own else None)
         return instances
 
 

@@ -18,8 +18,8 @@ FloatArray = NDArray[np.float64]
 
 # Arrays with a few numbers per instance are made for this many instances at a time.
 ROWS_AT_ONCE = 1 << 20
-# Instances are scaled and mapped so many values at a time, so that memory holds little beside the result.
-VALUES_AT_ONCE = 1 << 22
+# Instances are scaled and mapped so many values at a time, so that what lies between stays in the cache.
+VALUES_AT_ONCE = 1 << 17
 
 
 @dataclass
