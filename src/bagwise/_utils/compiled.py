@@ -39,8 +39,7 @@ def part_of_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     return njit(inline="always")(function)
 
 
-@intrinsic
-def lent(_typing: Any, array: Any) -> Any:
+def _lent(_typing: Any, array: Any) -> Any:
     """The same array without its count of owners, for inner loops.
 
     Numba counts owners wherever an array is passed on, by atomic steps that cost more than a few reads. Lend only what
@@ -56,6 +55,8 @@ def lent(_typing: Any, array: Any) -> Any:
 
     return array(array), generate
 
+
+lent: Any = intrinsic(_lent)
 
 # For operations that numba's `overload` puts into loops.
 FAST_PART: Any = {"fastmath": FAST, "forceinline": True}
