@@ -166,10 +166,11 @@ def test_several_objects_do_not_overlap_and_are_sure(tmp_path):
 
 def test_parts_of_an_object_and_what_holds_it_are_no_objects():
     boxes = np.array([[0, 0, 40, 40], [5, 5, 15, 15], [0, 0, 90, 90], [60, 60, 80, 80], [50, 0, 70, 20]], float)
-    scores, looks = np.array([9.0, 8, 7, 6, 5]), np.array([2.0, 3, 3, 1.6, 1.0])
-    assert objects_among(boxes, scores, looks, 5).tolist() == [0, 3]
-    assert objects_among(boxes, scores, looks, 1).tolist() == [0]
-    assert objects_among(boxes, scores, looks + np.eye(5)[4], 5).tolist() == [0, 3, 4]
+    scores, alone = np.array([9.0, 8, 7, 6, 5]), np.array([2.0, 2, 2, 1.6, 1.0])
+    assert objects_among(boxes, scores, alone, 5).tolist() == [0, 3]
+    assert objects_among(boxes, scores, alone, 1).tolist() == [0]
+    assert objects_among(boxes, scores, alone + np.eye(5)[4], 5).tolist() == [0, 3, 4]
+    assert objects_among(boxes, scores, alone + 1.5 * np.eye(5)[4], 5).tolist() == [0, 4]  # now 3 is far from the most
 
 
 def test_rivals_take_their_boxes(tmp_path):

@@ -17,7 +17,7 @@ from bagwise.discovery.sources.imageset import ImageSet
 SAME_OBJECT = 0.3  # share of the smaller of two boxes in the other from which they are taken for one object
 SAME_ALTERNATIVE = 0.7  # overlap from which a reviewer would see no difference
 ALTERNATIVES = 5
-AS_CONVINCING = 0.5  # log-odds that a further object may look less like the class than the best one
+AS_CONVINCING = 0.5  # log-odds that a further object may lack to what looks most like the class in its image
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _answers(image: ScoredImage, model: ClassModel, max_objects: int, at_least: 
     if shown < at_least:
         return
     shapes = chosen_shapes(image, model)
-    objects = objects_among(shapes, scores, image.appearance, max_objects)
+    objects = objects_among(shapes, scores, image.alone, max_objects)
     others = suppress(shapes, scores, SAME_ALTERNATIVE, ALTERNATIVES + len(objects))
     others = others[~np.isin(others, objects)][:ALTERNATIVES]
     rows = np.concatenate([objects, others])
@@ -94,25 +94,28 @@ def _answers(image: ScoredImage, model: ClassModel, max_objects: int, at_least: 
         )  # fmt: skip
 
 
-def objects_among(boxes: np.ndarray, scores: np.ndarray, appearance: np.ndarray, limit: int) -> np.ndarray:
+def objects_among(boxes: np.ndarray, scores: np.ndarray, alone: np.ndarray, limit: int) -> np.ndarray:
     """Rows of the boxes that are objects of their own, best first.
 
     Parameters
     ----------
     boxes : array (n, 4)
-    scores, appearance : arrays (n,)
+    scores : array (n,)
+        That the answer is chosen by.
+    alone : array (n,)
+        The same without the figure, which stands for one object and says nothing of others.
     limit : int
         Most objects.
 
     Returns
     -------
     int array (k,)
-        The best box always; further ones that look as much like the class as the best, and do not lie in a better one
-        or hold it.
+        The best box always; further ones that the class alone would take as well as any, and that do not lie in a
+        better one or hold it.
     """
     best = int(scores.argmax())
     found = [best]
-    candidates = np.flatnonzero(appearance >= appearance[best] - AS_CONVINCING)
+    candidates = np.flatnonzero(alone >= alone.max() - AS_CONVINCING)
     candidates = candidates[np.argsort(-scores[candidates], kind="stable")]
     while len(found) < limit:
         last = boxes[found[-1:]]
