@@ -33,7 +33,7 @@ def halves(images: ImageSet) -> tuple[ImageSet, ImageSet]:
 
 
 def without_labels(images: ImageSet) -> ImageSet:
-    """The images as they come when nobody has looked at them."""
+    """The same images as if nobody had looked at them."""
     return ImageSet(images.root, images.files, [()] * len(images), kind="images")
 
 
