@@ -34,7 +34,7 @@ class AttentionMIL(DeepClassifier):
     n_estimators : int, default=1
         Networks trained side by side and averaged. Each learns from all but one part of the bags (a fifth, or one in
         n_estimators if that is less), another part for each, and is kept as it was when its loss on that part was
-        lowest. Five cost about three times as much as one and add a point or two.
+        lowest. Five cost more than five times as much as one, and are better by some points where bags are few.
     epochs, patience : int
         Most passes over the bags, and passes without a better loss of any member after which training ends.
     batch_size : int
