@@ -266,6 +266,21 @@ def test_what_a_person_decided_is_counted(tmp_path):
     ]
 
 
+def test_images_of_a_class_are_those_that_a_person_left_it(tmp_path):
+    run, _ = make_run(tmp_path)
+
+    def images_of_cat():
+        text = write_report(run).read_text(encoding="utf-8")
+        section = text[text.index('id="classes"') :]
+        return int(re.findall(r"cat(?:</a>)?</td><td>(\d+)</td>", section)[0])
+
+    before = images_of_cat()
+    log = DecisionLog(run.decisions_path)
+    log.decide((FILES[0], "cat"), 1, "absent", boxes=None, rejected=(), version=0, client="me", key="1")
+    log.close()
+    assert images_of_cat() == before - 1
+
+
 def test_masks_are_drawn_over_the_images(tmp_path):
     run, _ = make_run(tmp_path, steps=())
     rows = run.boxes.to_pydict()

@@ -1,5 +1,6 @@
 """The report's page, section by section."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files as package_files
@@ -27,6 +28,8 @@ from bagwise.report.pictures import (
 from bagwise.report.reviewed import review_section
 from bagwise.report.tables import table
 from bagwise.report.text import escape
+from bagwise.review.decisions import read_decisions
+from bagwise.review.reviewed import reviewed_labels
 
 PROBLEMS_SHOWN = 50
 # Nothing may be fetched and no script may run, whatever a file name or a label holds.
@@ -91,17 +94,14 @@ def _head(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evaluation: M
 def _class_table(run: RunFolder, answers: Mapping[str, Sequence[Answer]], evaluation: Mapping[str, Any] | None) -> str:
     rates = evaluation["corloc"]["per-class"]["groups"] if evaluation else {}
     heads = ["class", "images", "confidence", "below 50%", *(["CorLoc, % (interval)"] if rates else [])]
-    labelled: dict[str, int] = {}
-    for labels in run.images["labels"].to_pylist():
-        for label in labels:
-            labelled[label] = labelled.get(label, 0) + 1
+    labelled = Counter(label for labels in reviewed_labels(run, read_decisions(run.path)) for label in labels)
     rows = []
     shown = set(_classes_shown(answers)[0])
     for number, label in enumerate(run.classes):
         sure = np.array([answer.confidence for answer in answers[label]])
         cells = [
             f'<a href="#class-{number}">{escape(label)}</a>' if label in shown else escape(label),
-            f"{labelled.get(label, 0):,}",
+            f"{labelled[label]:,}",
             escape(confidence_in_words(float(sure.mean()))) if len(sure) else "–",
             f"{np.mean(sure < 0.5):.0%}" if len(sure) else "–",
         ]
