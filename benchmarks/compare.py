@@ -15,6 +15,7 @@ Writes compare.json, which a second call resumes, and compare.md, its table.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -55,7 +56,8 @@ class Peer:
 
 
 OURS = {
-    "RMISVC": "RMI-SVM", "MISVC": "MI-SVM", "MiSVC": "mi-SVM", "MILES": "MILES", "EMDD": "EM-DD", "DDSVC": "DD-SVM",
+    "RMISVC": "RMI-SVM", "RMISVC, fixed lam": "RMI-SVM",
+    "MISVC": "MI-SVM", "MiSVC": "mi-SVM", "MILES": "MILES", "EMDD": "EM-DD", "DDSVC": "DD-SVM",
     "MIKernelSVC": "MI-Kernel", "MILBoost": "MILBoost", "APR": "APR", "SingleInstance": "SIL",
     "AttentionMIL": "Attention", "MiNet": "mi-Net", "MINet": "MI-Net", "RMINet": "RMI-Net", "MiFV": "miFV",
     "MiVLAD": "miVLAD", "CitationKNN": "Citation-kNN", "MiGraphSVC": "miGraph", "PPMMKernelSVC": "PPMM",
@@ -242,8 +244,16 @@ def _against(rows: list[dict], family: str, size: str) -> str:
 
 
 def environment() -> dict[str, str | int | None]:
-    """What the figures were measured on."""
-    return {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
+    """When and on what the figures are measured."""
+    described = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.split(":", 1)[1].strip() for line in described if line.startswith("model name")]
+    return {
+        "date": datetime.date.today().isoformat(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processor": names[0] if names else platform.processor(),
+        "cores": os.cpu_count(),
+    }
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -272,7 +282,7 @@ def chosen_peers(options: argparse.Namespace) -> dict[str, Peer]:
         from bagwise.registry import classifiers
 
         there = {kind.__name__ for kind in classifiers()}
-        methods = {name: family for name, family in OURS.items() if name in there}
+        methods = {name: family for name, family in OURS.items() if name.split(",")[0] in there}
         peers["bagwise"] = Peer("bagwise_methods.py", methods)
     for name, peer in CHECKOUTS.items():
         path = getattr(options, name)

@@ -104,6 +104,8 @@ def exponent(points: list[dict], figure: str) -> float | None:
 
 def measure(methods: list[str], doublings: int, limit: int, file: Path) -> list[dict]:
     """All axes of all methods; the file is written after each, and what it holds is not measured again."""
+    from compare import environment  # beside this file: found when it is run as a script
+
     rows: list[dict] = json.loads(file.read_text())["rows"] if file.exists() else []
     known = {(row["method"], row["axis"]) for row in rows}
     takes_sparse = {kind.__name__ for kind in _kinds() if kind.accepts_sparse}
@@ -126,7 +128,8 @@ def measure(methods: list[str], doublings: int, limit: int, file: Path) -> list[
                 }
             )
             print(f"{method} {axis}: {[round(p['seconds'], 3) for p in points]}", file=sys.stderr, flush=True)
-            write_text(file, json.dumps({"start": START, "columns": COLUMNS, "rows": rows}, indent=1) + "\n")
+            document = {"environment": environment(), "start": START, "columns": COLUMNS, "rows": rows}
+            write_text(file, json.dumps(document, indent=1) + "\n")
     return rows
 
 
