@@ -8,9 +8,11 @@ from tests.problems import concept_problem
 mpl.use("Agg")
 
 from bagwise import MISVC, RMISVC, Bags, CitationKNN
+from bagwise.datasets import load_musk1
 from bagwise.inspection import (
     FeatureContributionDisplay,
     InstanceScoreDisplay,
+    LamPathDisplay,
     feature_contributions,
     top_instances,
 )
@@ -94,3 +96,16 @@ def test_contribution_display_shows_the_largest_first(fitted):
     assert widths[0] == pytest.approx(np.abs(display.contributions).max())
     with pytest.raises(ValueError, match="give one bag, not 2"):
         FeatureContributionDisplay.from_estimator(model, bags[:2])
+
+
+def test_path_display_draws_every_candidate_and_rings_the_chosen_one():
+    bags, y = load_musk1()
+    model = RMISVC(random_state=0).fit(bags, y)
+    display = LamPathDisplay.from_estimator(model)
+    *lines, ring = display.ax_.get_lines()
+    assert sum(len(line.get_xdata()) for line in lines) == len(model.path_["lam"])
+    drawn = {(x, loss) for line in lines for x, loss in zip(line.get_xdata(), line.get_ydata())}
+    assert drawn == set(zip(model.path_["lam"], model.path_["log_loss"]))
+    assert ring.get_xdata().tolist() == [model.lam_]
+    with pytest.raises(ValueError, match="compared no values of lam"):
+        LamPathDisplay.from_estimator(RMISVC(lam=0.01, random_state=0).fit(bags, y))

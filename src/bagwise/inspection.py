@@ -5,7 +5,7 @@ Displays follow scikit-learn: ``Display.from_estimator(...)`` draws with matplot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -249,4 +249,59 @@ class FeatureContributionDisplay(_Display):
         ax.invert_yaxis()
         ax.axvline(0, color="black", lw=0.8)
         ax.set_xlabel("what the feature adds to the score")
+        return self
+
+
+class LamPathDisplay(_Display):
+    """What `RMISVC` compared when it chose lambda: the log loss on bags set aside, a line for each other choice.
+
+    Parameters
+    ----------
+    path : dict of arrays
+        ``path_`` of a fitted `RMISVC`.
+
+    Examples
+    --------
+    >>> from bagwise import RMISVC
+    >>> from bagwise.datasets import load_musk1
+    >>> from bagwise.inspection import LamPathDisplay
+    >>> model = RMISVC(random_state=0).fit(*load_musk1())
+    >>> display = LamPathDisplay.from_estimator(model)
+    >>> len(display.ax_.get_legend().get_texts())
+    5
+    """
+
+    def __init__(self, path: Mapping[str, NDArray]) -> None:
+        self.path = path
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the path of a fitted `RMISVC` whose lam was chosen.
+
+        Parameters
+        ----------
+        estimator : fitted RMISVC
+        ax : matplotlib axes, optional
+        """
+        path = getattr(estimator, "path_", None)
+        if path is None:
+            name = type(estimator).__name__
+            raise ValueError(f"this {name} has compared no values of lam: fit an RMISVC with lam='auto'")
+        return cls(path).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the axes, or on a new figure."""
+        ax = self._axes(ax)
+        path = self.path
+        kinds = list(dict.fromkeys(zip(path["scaling"].tolist(), path["pooling"].tolist())))
+        for scaling, pooling in kinds:
+            rows = np.flatnonzero((path["scaling"] == scaling) & (path["pooling"] == pooling))
+            rows = rows[np.argsort(path["lam"][rows], kind="stable")]
+            ax.plot(path["lam"][rows], path["log_loss"][rows], "o-", ms=4, label=f"scaling {scaling}, {pooling}")
+        chosen = path["chosen"]
+        ax.plot(path["lam"][chosen], path["log_loss"][chosen], "o", ms=12, mfc="none", mec="black", label="chosen")
+        ax.set_xscale("log")
+        ax.set_xlabel("lam")
+        ax.set_ylabel("log loss on bags set aside")
+        ax.legend()
         return self

@@ -50,7 +50,7 @@ def bench(
 ) -> None:
     """Regenerate the paper's tables: ten times 10-fold cross-validation, resumable.
 
-    Corel, TREC9 and the newsgroups are read from the folder in the environment variable BAGWISE_DATA.
+    `bagwise data convert` makes Corel, TREC9 and the newsgroups from public files, and `bagwise data list` finds them.
 
     Examples: `bagwise bench --sets musk1,musk2` · `bagwise bench --table corel --protocol nested` ·
     `bagwise bench --kept -o bench`
