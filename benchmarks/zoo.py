@@ -163,7 +163,7 @@ def measure_all(kinds: list[type], sets: list[str], rows: list[dict], save: Call
 
 
 def markdown(rows: list[dict]) -> str:
-    """Balanced accuracy in per cent and, below it, the log loss as a share of the base rate's."""
+    """Balanced accuracy in per cent; below it AUC, the log loss as a share of the base rate's, and CPU-seconds."""
     sets = [name for name in ZOO if any(row["set"] == name for row in rows)]
     found = {(row["method"], row["set"]): row for row in rows}
     methods = dict.fromkeys(row["method"] for row in rows)
@@ -177,6 +177,8 @@ def markdown(rows: list[dict]) -> str:
     return (
         "Balanced accuracy on new bags, in per cent:\n\n"
         + table(lambda row: f"{100 * row['balanced_accuracy']:.0f}")
+        + "\n\nArea under the ROC curve, which asks only for the order of the bags (mean over the classes):\n\n"
+        + table(lambda row: f"{row['auc']:.2f}")
         + "\n\nLog loss of the probabilities, divided by that of the base rate (below 1 is better than guessing):\n\n"
         + table(lambda row: f"{row['log_loss_ratio']:.2f}")
         + "\n\nCPU-seconds of a fit:\n\n"
