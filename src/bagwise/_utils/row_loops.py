@@ -4,8 +4,10 @@ A row store is the tuple ``(X,)`` or ``(data, indices, indptr)``; the operations
 compiled. Imported on first use, because importing numba takes longer than most fits.
 """
 
+from typing import Any
+
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
@@ -18,7 +20,7 @@ LINE = 16
 
 
 @intrinsic
-def _fetch(typing_context, array, index):
+def _fetch_line(typing_context, array, index):
     """Ask for the cache line that holds a value of an array, numbered in the order of memory, before it is needed."""
 
     def code(context, builder, signature, arguments):
@@ -31,6 +33,9 @@ def _fetch(typing_context, array, index):
         return context.get_dummy_value()
 
     return types.void(array, index), code
+
+
+_fetch: Any = _fetch_line  # numba hands over the typing context itself
 
 
 def row_fetch(store, row):

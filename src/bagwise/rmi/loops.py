@@ -7,7 +7,7 @@ are. Imported on first use, because importing numba takes longer than most fits.
 w_k = scale[k] V[k], so that shrinking and projecting cost O(1). The sum of the iterates is mass[k] V[k] - U[k], where
 mass is the sum of the scales so far and U collects every change of V times the mass before it.
 
-Arrays are indexed as they come, without views of their rows, because numba counts references to each view, and a step
+Arrays are indexed without making views of their rows, because numba counts references to each view, and a step
 on a small bag takes no longer than twenty such counts.
 """
 
