@@ -1,7 +1,8 @@
 """RMI-SVM's stochastic solver on a graphics card: the same steps as the CPU's, with the data kept on the card.
 
-The instances keep their type (float32 or float64) on the card; all arithmetic is float64, as on the CPU, and hides
-behind the reading of the instances. So the answer differs from the CPU's only by the order of sums.
+The instances keep their type (float32 or float64) on the card; all arithmetic is float64, and hides
+behind the reading of the instances. The CPU sums within a bag in the type of the instances, and the answers differ by
+the order and the rounding of those sums.
 """
 
 from __future__ import annotations
