@@ -15,10 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.discovery.networks import alexnet
 from tests.faults.small import make_photographs
 
+from bagwise._utils.torch_network import OPERATORS, TorchNetwork
 from bagwise.discovery.features import backbones
 from bagwise.discovery.features.runtimes import open_runtime
 from bagwise.discovery.features.store import FeatureStore
-from bagwise.discovery.features.torch_network import OPERATORS, TorchNetwork
 from bagwise.discovery.run import pipeline
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -59,6 +59,7 @@ CASES = {
     "BatchNormalization": network_of(
         "BatchNormalization", MAP, [random(4), random(4), random(4), random(4) ** 2], epsilon=1e-3
     ),
+    "Cast": network_of("Cast", MAP, to=TensorProto.FLOAT),
     "Clip": network_of("Clip", MAP, [np.float32(-0.5), np.float32(0.7)]),
     "Clip by constants": network_of("Clip", MAP, constants=[np.float32(-0.5), np.float32(0.7)]),
     "Clip of old": network_of("Clip", MAP, opset=6, min=-0.2, max=0.3),
@@ -86,7 +87,23 @@ CASES = {
     "ReduceMean of now": network_of("ReduceMean", MAP, [np.array([1, 2])], opset=18),
     "Relu": network_of("Relu", MAP),
     "Reshape": network_of("Reshape", MAP, [np.array([0, -1, 11])]),
+    "Resize": network_of(
+        "Resize",
+        MAP,
+        [np.float32([]), np.float32([1, 1, 2, 2])],
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    ),
+    "Resize to a size": network_of(
+        "Resize",
+        MAP,
+        [np.float32([]), np.float32([]), np.array([2, 4, 20, 30])],
+        mode="linear",
+        coordinate_transformation_mode="half_pixel",
+    ),
     "Sigmoid": network_of("Sigmoid", MAP),
+    "Slice": network_of("Slice", MAP, [np.array([1, -4]), np.array([100, -1]), np.array([2, 3]), np.array([2, 1])]),
     "Softmax": network_of("Softmax", MAP, axis=1),
     "Softmax of old": network_of("Softmax", MAP, opset=11, axis=2),
     "Squeeze": network_of("Squeeze", [2, 4, 1, 1], [np.array([2, 3])]),
@@ -104,7 +121,8 @@ def test_operators(case):
 
 
 def test_every_operator_is_tested():
-    assert {case.split()[0] for case in CASES} == OPERATORS.keys()
+    # The edge network, which is tested below, asks for shapes.
+    assert {case.split()[0] for case in CASES} | {"Shape"} == OPERATORS.keys()
 
 
 def by_torch(model, name, *, threads=1, device="cpu"):
@@ -175,7 +193,7 @@ def test_unknown_device():
 
 @no_card
 def test_no_card_is_said_in_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="neither ONNX Runtime nor torch finds a CUDA card: use cpu"):
+    with pytest.raises(ValueError, match="torch finds no CUDA card here: use cpu"):
         open_runtime(CASES["Relu"], "thing", device="cuda")
     settings = make_photographs(tmp_path / "photographs").changed(device="cuda")
     with pytest.raises(ValueError, match="torch finds no CUDA card here"):

@@ -174,13 +174,13 @@ class Backbone:
     """
 
     def __init__(self, runtime: Runtime, name: str, sha256: str, normalisation: Normalisation) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
         self.name, self.sha256, self.normalisation = name, sha256, normalisation
         shape = runtime.input_shape
         if len(shape) != 4 or 3 not in (shape[1], shape[3]):
             raise ValueError(f"{name} should have one input of shape (n, 3, height, width), not {shape}")
-        self._channels_last = shape[1] != 3
-        rows, columns = shape[1:3] if self._channels_last else shape[2:4]
+        self.channels_last = shape[1] != 3
+        rows, columns = shape[1:3] if self.channels_last else shape[2:4]
         self.size = (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else None
         self.batch = shape[0] if isinstance(shape[0], int) else None
         self._stride: int | None = None
@@ -209,13 +209,23 @@ class Backbone:
         -------
         uint8 array (rows, columns, 3)
         """
-        height, width = image.shape[:2]
+        return resize(image, *self.seen_size(image.shape[:2], short_side, multiple))
+
+    def seen_size(self, shape: tuple[int, ...], short_side: int = 600, multiple: int = 32) -> tuple[int, int]:
+        """Rows and columns that `preprocess` makes of an image of some (height, width)."""
         if self.size is not None:
-            rows, columns = self.size
-        else:
-            scale = min(short_side / min(height, width), LONGEST * short_side / max(height, width))
-            rows, columns = (max(1, round(side * scale / multiple)) * multiple for side in (height, width))
-        return resize(image, rows, columns)
+            return self.size
+        height, width = shape
+        scale = min(short_side / min(height, width), LONGEST * short_side / max(height, width))
+        rows, columns = (max(1, round(side * scale / multiple)) * multiple for side in (height, width))
+        return rows, columns
+
+    def no_map(self) -> str:
+        """What to tell who needs a map of a layer that has none."""
+        return (
+            f"the layer {self.name} returns one vector for the whole image, no map: "
+            "choose an earlier layer, or run it on crops of the boxes (--crop)"
+        )
 
     def run(self, images: np.ndarray) -> np.ndarray:
         """Features of images of one size.
@@ -229,8 +239,8 @@ class Backbone:
         -------
         float32 array (n, channels, map rows, map columns), or (n, channels) from a layer that returns vectors
         """
-        batch = self.normalisation(images) if self._channels_last else self.normalisation.planes(images)
-        batch = np.ascontiguousarray(batch, dtype=self._runtime.dtype)
+        batch = self.normalisation(images) if self.channels_last else self.normalisation.planes(images)
+        batch = np.ascontiguousarray(batch, dtype=self.runtime.dtype)
         step = self.batch or len(batch)
         parts = []
         for start in range(0, len(batch), step):
@@ -238,9 +248,9 @@ class Backbone:
             short = step - len(part)
             if short:
                 part = np.concatenate([part, np.repeat(part[-1:], short, axis=0)])
-            parts.append(self._runtime(part)[: step - short])
+            parts.append(self.runtime(part)[: step - short])
         output = np.concatenate(parts).astype(np.float32, copy=False)
-        if output.ndim == 4 and self._channels_last:
+        if output.ndim == 4 and self.channels_last:
             output = output.transpose(0, 3, 1, 2)
         if output.ndim == 4 and output.shape[2:] == (1, 1):
             output = output[:, :, 0, 0]

@@ -70,16 +70,16 @@ def quarter_averages(map: np.ndarray, size: Size, cells: tuple[int, int], boxes:
     """
     x = np.linspace(boxes[:, 0], boxes[:, 2], 3)  # left, middle, right
     y = np.linspace(boxes[:, 1], boxes[:, 3], 3)
-    columns = [_overlap(x[i], x[i + 1], size[0], cells[1]) for i in (0, 1)]
-    rows = [_overlap(y[i], y[i + 1], size[1], cells[0]) for i in (0, 1)]
+    columns = [shares(x[i], x[i + 1], size[0], cells[1]) for i in (0, 1)]
+    rows = [shares(y[i], y[i + 1], size[1], cells[0]) for i in (0, 1)]
     parts = [_averages(map, cells, rows[quarter // 2], columns[quarter % 2]) for quarter in range(4)]
     return np.stack(parts, axis=1)
 
 
 def box_averages(map: np.ndarray, size: Size, cells: tuple[int, int], boxes: np.ndarray) -> np.ndarray:
     """The same over each whole box: float32 (n, k)."""
-    columns = _overlap(boxes[:, 0], boxes[:, 2], size[0], cells[1])
-    rows = _overlap(boxes[:, 1], boxes[:, 3], size[1], cells[0])
+    columns = shares(boxes[:, 0], boxes[:, 2], size[0], cells[1])
+    rows = shares(boxes[:, 1], boxes[:, 3], size[1], cells[0])
     return _averages(map, cells, rows, columns)
 
 
@@ -92,7 +92,7 @@ def _averages(map: np.ndarray, cells: tuple[int, int], rows: np.ndarray, columns
     return averages
 
 
-def _overlap(low: np.ndarray, high: np.ndarray, length: int, cells: int) -> np.ndarray:
+def shares(low: np.ndarray, high: np.ndarray, length: int, cells: int) -> np.ndarray:
     """(n, cells) share of each interval that lies in each of the equal cells of [0, length)."""
     edges = np.arange(cells + 1) * (length / cells)
     inside = np.minimum(high[:, None], edges[1:]) - np.maximum(low[:, None], edges[:-1])
@@ -141,10 +141,7 @@ class RoiFeatures:
         for side in self.short_sides:
             output = self.backbone.run(self.backbone.preprocess(image, side)[None])
             if output.ndim != 4:
-                raise ValueError(
-                    f"the layer {self.backbone.name} returns one vector for the whole image, no map: "
-                    "choose an earlier layer, or run it on crops of the boxes (--crop)"
-                )
+                raise ValueError(self.backbone.no_map())
             maps.append(output[0])
         return maps
 
@@ -196,7 +193,7 @@ class RoiFeatures:
         shrink = min(1.0, (MOST_CELLS / (grid[0] * grid[1])) ** 0.5)
         rows, columns = (max(1, int(count * shrink)) for count in grid)
         down, across = (
-            _overlap(np.arange(few) / few, np.arange(1, few + 1) / few, 1, many)
+            shares(np.arange(few) / few, np.arange(1, few + 1) / few, 1, many)
             for few, many in zip((rows, columns), grid)
         )
         fewer = np.einsum("ry,yxk,cx->rck", down, narrow.reshape(*grid, -1), across, optimize=True)

@@ -1,4 +1,4 @@
-"""What runs an ONNX network: ONNX Runtime, on the CPU or with its package for NVIDIA cards, or torch on such a card."""
+"""What runs an ONNX network: ONNX Runtime on the CPU; on an NVIDIA card torch, or ONNX Runtime's package for cards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bagwise._utils.optional import require
+from bagwise._utils.torch_network import TorchNetwork, UnknownOperators
 
 DEVICES = ("cpu", "cuda")
 ON_CARD = "CUDAExecutionProvider"
@@ -44,23 +45,24 @@ def open_runtime(model: bytes, name: str, *, threads: int = 1, device: str = "cp
     threads : int
         Threads inside one call on the CPU.
     device : {"cpu", "cuda"}
-        "cuda" takes onnxruntime-gpu where it is installed and finds a card, else torch.
+        "cuda" takes torch, and onnxruntime-gpu for networks that torch cannot run here.
     """
     if device not in DEVICES:
         raise ValueError(f"unknown device {device!r}: use one of {', '.join(DEVICES)}")
     if device == "cpu":
         return OnnxRuntime(model, name, threads, ["CPUExecutionProvider"])
-    runtime = require("onnxruntime", extra="vision")
-    if ON_CARD in runtime.get_available_providers():
-        network = OnnxRuntime(model, name, threads, [(ON_CARD, CARD_OPTIONS), "CPUExecutionProvider"])
-        if ON_CARD in network.providers:  # without a card it would quietly use the CPU
-            return network
     torch = require("torch", extra="gpu")
     if not torch.cuda.is_available():
-        raise ValueError("device cuda was asked for, but neither ONNX Runtime nor torch finds a CUDA card: use cpu")
-    from bagwise.discovery.features.torch_network import TorchNetwork
-
-    return TorchNetwork(model, name, device)
+        raise ValueError("device cuda was asked for, but torch finds no CUDA card here: use cpu")
+    try:
+        return TorchNetwork(model, name, device)
+    except UnknownOperators:
+        runtime = require("onnxruntime", extra="vision")
+        if ON_CARD in runtime.get_available_providers():
+            network = OnnxRuntime(model, name, threads, [(ON_CARD, CARD_OPTIONS), "CPUExecutionProvider"])
+            if ON_CARD in network.providers:  # without a card it would quietly use the CPU
+                return network
+        raise
 
 
 class OnnxRuntime:

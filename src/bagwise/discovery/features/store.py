@@ -298,9 +298,14 @@ class FeatureStore:
 
     def features(self, file: str) -> np.ndarray:
         """Features of an image, float32 (n, d)."""
+        values, scales = self.kept_features(file)
+        return values * scales[:, None]
+
+    def kept_features(self, file: str) -> tuple[np.ndarray, np.ndarray]:
+        """Features of an image as they lie on disk: int8 (n, d), and float32 (n,) to multiply each row by."""
         entry = self.entry(file)
         rows = self._rows(entry)
-        return self._array(entry.shard, "features")[rows] * self._array(entry.shard, "scales")[rows, None]
+        return self._array(entry.shard, "features")[rows], self._array(entry.shard, "scales")[rows]
 
     def maps(self, file: str) -> Maps:
         """What is kept of an image besides its boxes."""

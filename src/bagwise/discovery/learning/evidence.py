@@ -57,19 +57,12 @@ def box_sums(table: np.ndarray, boxes: np.ndarray, size: tuple[int, int]) -> np.
         In cells of the picture.
     """
     rows, columns = table.shape[0] - 1, table.shape[1] - 1
+    # Compiled code is imported on first use.
+    from bagwise.discovery.learning._sums import sums_between
+
     x = boxes[:, [0, 2]] * (columns / size[0])
     y = boxes[:, [1, 3]] * (rows / size[1])
-    column, row = (np.clip(v.astype(int), 0, n - 1) for v, n in ((x, columns), (y, rows)))
-    right, down = x - column, y - row
-
-    def at(i: int, j: int) -> np.ndarray:
-        # Sums grow linearly across a cell, so between corners they are read off in proportion.
-        r, c, v, u = row[:, i], column[:, j], down[:, i], right[:, j]
-        top = table[r, c] * (1 - u) + table[r, c + 1] * u
-        low = table[r + 1, c] * (1 - u) + table[r + 1, c + 1] * u
-        return top * (1 - v) + low * v
-
-    return at(1, 1) - at(0, 1) - at(1, 0) + at(0, 0)
+    return sums_between(table, x.astype(np.float64), y.astype(np.float64))
 
 
 def windows(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -1,10 +1,10 @@
 """Learning a class: its model from all its images, its calibration from models that had not seen the images."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.confidence import Calibration, place_log_odds, same_place
@@ -27,6 +27,52 @@ FEWEST = 3  # images of a class, and others, that calibration needs
 LEAVE_ONE_OUT = 12  # below so many images of a class every one is held out by itself
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """What is to be learned of one class.
+
+    Attributes
+    ----------
+    label : str
+    files : list of str
+        Images to learn from, those that show the class first.
+    shown : bool array (n_files,)
+    fold : int array (n_files,)
+        Which part each image is held out with when the model is calibrated; all -1 where there are too few.
+    recipe : Recipe
+    """
+
+    label: str
+    files: list[str]
+    shown: np.ndarray
+    fold: np.ndarray
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, images: ImageSet, store: FeatureStore, label: str, recipe: Recipe) -> "Lesson":
+        shown, absent = examples(images, store, label, recipe.seed)
+        n_shown, count = len(shown), len(shown) + len(absent)
+        if min(n_shown, len(absent)) < FEWEST:
+            fold = np.full(count, -1)
+        else:
+            folds = n_shown if n_shown < LEAVE_ONE_OUT else FOLDS
+            fold = np.concatenate([np.arange(n_shown) % folds, np.arange(len(absent)) % folds])
+        return cls(label, shown + absent, np.arange(count) < n_shown, fold, recipe)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to learn: no method that could, no image that shows the class, or no other."""
+        return self.recipe.method == OBJECTNESS_ALONE or self.shown.all() or not self.shown.any()
+
+    def fits(self) -> list[tuple[np.ndarray, int]]:
+        """Which images to fit a model to, bool (n_files,), and its steps: all of them, then all but each fold."""
+        if self.nothing:
+            return []
+        quick = max(1, self.recipe.steps // 2)
+        rest = [(self.fold != number, quick) for number in range(int(self.fold.max()) + 1)]
+        return [(np.ones(len(self.files), bool), self.recipe.steps), *rest]
+
+
 def learn_class(
     images: ImageSet, store: FeatureStore, label: str, recipe: Recipe, prior: Objectness, device: str = "cpu"
 ) -> ClassModel:
@@ -43,26 +89,35 @@ def learn_class(
     device : {"cpu", "cuda"}, default="cpu"
         Where RMI-SVM learns.
     """
-    shown, absent = examples(images, store, label, recipe.seed)
-    if recipe.method == OBJECTNESS_ALONE or not absent or not shown:
-        ranking = Ranking.none() if recipe.method == OBJECTNESS_ALONE else recipe.ranking
-        return ClassModel(label, None, Calibration(), prior, ranking, trust=0.0)
-    bags = bags_of(store, shown + absent, prior)
-    y = np.arange(len(bags)) < len(shown)
-    found = ClassModel(
-        label, fit_model(recipe, bags, y, device), Calibration(), prior, recipe.ranking, trust_in(len(shown))
-    )
-    if min(len(shown), len(absent)) < FEWEST:
+    lesson = Lesson.of(images, store, label, recipe)
+    if lesson.nothing:
+        return learned(lesson, [], store, prior)
+    bags = bags_of(store, lesson.files, prior)
+    models = [
+        fit_model(replace(recipe, steps=steps), bags[rows], lesson.shown[rows], device) for rows, steps in lesson.fits()
+    ]
+    del bags  # large, and calibration reads a few images at a time
+    return learned(lesson, models, store, prior)
+
+
+def learned(lesson: Lesson, models: Sequence[InstanceScorer], store: FeatureStore, prior: Objectness) -> ClassModel:
+    """A class from the models of its `Lesson.fits`: the first one, calibrated on what the others had not seen."""
+    if lesson.nothing:
+        alone = lesson.recipe.method == OBJECTNESS_ALONE
+        ranking = Ranking.none() if alone else lesson.recipe.ranking
+        return ClassModel(lesson.label, None, Calibration(), prior, ranking, trust=0.0)
+    trust = trust_in(int(lesson.shown.sum()))
+    found = ClassModel(lesson.label, models[0], Calibration(), prior, lesson.recipe.ranking, trust)
+    if len(models) == 1:
         return found
-    quick = replace(recipe, steps=max(1, recipe.steps // 2))
-    calibration, held_out = _calibrate(store, found, shown + absent, bags, y, quick, device)
+    calibration, held_out = _calibrate(store, found, lesson, models[1:])
     return replace(found, calibration=calibration, held_out=held_out)
 
 
 def _calibrate(
-    store: FeatureStore, model: ClassModel, files: list[str], bags: Bags, y: np.ndarray, recipe: Recipe, device: str
+    store: FeatureStore, model: ClassModel, lesson: Lesson, models: Sequence[InstanceScorer]
 ) -> tuple[Calibration, dict[str, InstanceScorer]]:
-    """Ask models about images that they had not seen; those that show the class come first.
+    """Ask models about images that they had not seen.
 
     Returns
     -------
@@ -70,18 +125,13 @@ def _calibrate(
     held_out : dict of str to InstanceScorer
         The models, by the image that each was learned without, where every image was left out by itself.
     """
+    files, y = lesson.files, lesson.shown
     n_shown = int(y.sum())
-    folds = n_shown if n_shown < LEAVE_ONE_OUT else FOLDS
-    fold = np.concatenate([np.arange(n_shown) % folds, np.arange(len(y) - n_shown) % folds])
     presence = np.empty(len(y))
     odds, agreed = np.empty(n_shown), np.empty(n_shown, bool)
-    models: dict[str, InstanceScorer] = {}
-    for number in range(folds):
-        rest = fold != number
-        other = replace(model, model=fit_model(recipe, bags[rest], y[rest], device))
-        if folds == n_shown and other.model is not None:
-            models[files[number]] = other.model
-        held_out = np.flatnonzero(~rest)
+    for number, unseen in enumerate(models):
+        other = replace(model, model=unseen)
+        held_out = np.flatnonzero(lesson.fold == number)
         for bag, image in zip(held_out, score_images(store, other, [files[bag] for bag in held_out])):
             chosen = int(image.scores.argmax())
             presence[bag] = image.presence
@@ -89,4 +139,5 @@ def _calibrate(
                 odds[bag] = place_log_odds(image.boxes, image.scores, np.array([chosen]))[0]
                 by_class, by_figure = image.boxes[image.alone.argmax()], image.boxes[image.figure.argmax()]
                 agreed[bag] = same_place(by_class, by_figure)
-    return Calibration.fit(presence, y, odds, agreed), models
+    one_by_one = dict(zip(files, models)) if len(models) == n_shown else {}
+    return Calibration.fit(presence, y, odds, agreed), one_by_one

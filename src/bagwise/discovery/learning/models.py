@@ -5,7 +5,7 @@ class. Objectness enters as a prior, ``z = w·x + weight * (log objectness - mea
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class Recipe:
             object.__setattr__(self, "method", class_name(self.method))
 
 
-def _rmi(recipe: Recipe, device: str) -> InstanceScorer:
+def _rmi(recipe: Recipe, device: str) -> bagwise.RMISVC:
     return bagwise.RMISVC(
         recipe.lam,
         recipe.beta,
@@ -121,18 +121,34 @@ def refit_on_choices(model: bagwise.RMISVC, bags: Bags, y: np.ndarray, seed: int
     """
     scores = scores_in_parts(model, bags)
     chosen = [start + int(np.argmax(scores[start:stop])) for start, stop in zip(bags.offsets, bags.offsets[1:])]
-    rng = np.random.default_rng(seed)
-    count = min(BOXES_FOR_COVARIANCE, bags.n_instances)
-    drawn = bags.instances[np.sort(rng.choice(bags.n_instances, count, replace=False))].astype(np.float64)
+    drawn = bags.instances[drawn_boxes(bags.n_instances, seed)].astype(np.float64)
     centre = drawn.mean(axis=0)
     drawn -= centre
-    covariance = drawn.T @ drawn / count
+    blend(model, centre, drawn.T @ drawn / len(drawn), bags.instances[np.array(chosen)[y]].mean(axis=0))
+
+
+def drawn_boxes(count: int, seed: int) -> np.ndarray:
+    """Rows of the boxes that the covariance is estimated from, in order."""
+    wanted = min(BOXES_FOR_COVARIANCE, count)
+    return np.sort(np.random.default_rng(seed).choice(count, wanted, replace=False))
+
+
+def blend(model: bagwise.RMISVC, centre: np.ndarray, covariance: np.ndarray, chosen: np.ndarray) -> None:
+    """The second half of `refit_on_choices`, from the mean and covariance of all boxes and the mean of the chosen."""
     shrunk = covariance + np.eye(len(centre)) * (np.trace(covariance) / len(centre))
-    difference = bags.instances[np.array(chosen)[y]].mean(axis=0) - centre
-    direction = np.linalg.solve(shrunk, difference)
+    direction = np.linalg.solve(shrunk, chosen - centre)
     direction /= np.sqrt(direction @ covariance @ direction)
     model.coef_ = REFIT_SHARE * (model.coef_ + direction)
     model.intercept_ = REFIT_SHARE * (model.intercept_ - direction @ centre)
+
+
+def with_solution(recipe: Recipe, coef: np.ndarray, intercept: float) -> bagwise.RMISVC:
+    """RMI-SVM by the recipe with a solution (d,) that was found elsewhere."""
+    # One step on two empty bags makes all that a fitted model has.
+    model = _rmi(replace(recipe, steps=1), "cpu").fit(Bags(np.zeros((2, 1, len(coef)))), np.array([False, True]))
+    model.set_params(max_steps=recipe.steps)
+    model.coef_, model.intercept_, model.n_steps_ = coef[None].copy(), np.array([intercept]), recipe.steps
+    return model
 
 
 def instance_scorers() -> dict[str, type[InstanceScorer]]:

@@ -6,6 +6,7 @@ Three detectors share one shape, ``detector(image) -> map``: the small network s
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,7 +41,7 @@ class EdgeDetector(Protocol):
         """Map ``image``, uint8 (h, w, 3) RGB, to float32 (h, w) in [0, 1]."""
 
 
-def edge_detector(kind: str | Path = "network", *, threads: int = 1) -> EdgeDetector:
+def edge_detector(kind: str | Path = "network", *, threads: int = 1, device: str = "cpu") -> EdgeDetector:
     """Make the detector called ``kind``.
 
     Parameters
@@ -48,8 +49,14 @@ def edge_detector(kind: str | Path = "network", *, threads: int = 1) -> EdgeDete
     kind : "network", "gradient", or the path of a structured forest (Dollár's ``model.yml.gz``)
     threads : int, default=1
         Threads of the network inside one process; the others take one.
+    device : str, default="cpu"
+        Where the network runs; the others know only the CPU.
     """
     if kind == "network":
+        if device != "cpu":
+            from bagwise.discovery.proposals.edges_on_card import CardEdges
+
+            return CardEdges(device)
         return NetworkEdges(threads=threads)
     if kind == "gradient":
         return GradientEdges()
@@ -132,20 +139,27 @@ class NetworkEdges(_LazyModel):
 
     def _run(self, image: np.ndarray, *outputs: str) -> list[np.ndarray]:
         height, width = image.shape[:2]
-        known = {output.name for output in self.model.get_outputs()}
+        known, multiple = self._facts()
         for output in outputs:
             if output not in known:
                 raise ValueError(f"{self.weights} has no output {output!r}: attach it with training/{output}/attach.py")
-        multiple = int(self.model.get_modelmeta().custom_metadata_map["stride"])
         # Mirrored on all sides up to a size that halves evenly, so that the picture's frame is not taken for an edge.
         (top, bottom), (left, right) = (
             (missing // 2, missing - missing // 2) for missing in (-height % multiple, -width % multiple)
         )
         padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), mode="symmetric")
-        maps = [each[0, 0] for each in self.model.run(list(outputs), {"image": padded[None]})]
-        rows, columns = padded.shape[:2]
-        maps = [_enlarged(each, rows, columns) if o in self._unfinished else each for o, each in zip(outputs, maps)]
+        maps = self._maps(padded, outputs)
         return [np.ascontiguousarray(each[top : top + height, left : left + width]) for each in maps]
+
+    def _facts(self) -> tuple[set[str], int]:
+        """Names of the outputs, and what the sides of the input must be multiples of."""
+        metadata = self.model.get_modelmeta().custom_metadata_map
+        return {output.name for output in self.model.get_outputs()}, int(metadata["stride"])
+
+    def _maps(self, padded: np.ndarray, outputs: Sequence[str]) -> list[np.ndarray]:
+        rows, columns = padded.shape[:2]
+        maps = [each[0, 0] for each in self.model.run(list(outputs), {"image": padded[None]})]
+        return [_enlarged(each, rows, columns) if o in self._unfinished else each for o, each in zip(outputs, maps)]
 
 
 def without_last_enlargement(model: bytes) -> tuple[bytes, set[str]]:

@@ -22,8 +22,10 @@ from bagwise._utils.progress import track
 from bagwise.discovery.features.extraction import Extractor
 from bagwise.discovery.features.remote import RemoteStore, is_url, place_of, publish_file
 from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.learning.models import ClassModel
 from bagwise.discovery.run import shards
 from bagwise.discovery.run.settings import Settings, default_jobs
+from bagwise.discovery.run.tasks import LearnedTask, LearnTask, finish_learning, learn
 from bagwise.discovery.sources.imageset import ImageSet, Problem
 
 T = TypeVar("T")
@@ -40,8 +42,11 @@ class Executor(Protocol):
     def extract(self, images: ImageSet, say: Callable[[str], None], reduction_from: Path | None) -> list[Problem]:
         """Add every image that the store does not hold yet; return what was left out."""
 
-    def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:
-        """Results of ``work(store, task)`` in the order of the tasks; one at a time here when it wants to be alone."""
+    def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
+        """Results of ``work(store, task)`` in the order of the tasks."""
+
+    def learn(self, tasks: Sequence[LearnTask]) -> list[ClassModel]:
+        """The classes, in the order of the tasks."""
 
 
 def make_executor(
@@ -75,12 +80,22 @@ class ThisMachine:
         _give_back_memory()
         return problems
 
-    def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:
+    def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
         # Parallel over tasks, not inside them, so that sums are taken in one order and the same run gives the same
         # bits.
-        with threadpool_limits(1), ThreadPoolExecutor(1 if alone else self._jobs) as pool:
+        with threadpool_limits(1), ThreadPoolExecutor(self._jobs) as pool:
             done = pool.map(lambda task: work(self.store, task), tasks)
             return list(track(done, total=len(tasks), description=what))
+
+    def learn(self, tasks: Sequence[LearnTask]) -> list[ClassModel]:
+        if tasks and tasks[0].on_card:
+            from bagwise.discovery.learning.on_card import fit_lessons
+
+            lessons = [task.lesson(self.store) for task in tasks]
+            models = fit_lessons(self.store, lessons, tasks[0].prior)
+            finished = [LearnedTask(lesson, made, tasks[0].prior) for lesson, made in zip(lessons, models)]
+            return self.map(finish_learning, finished, "learning")
+        return self.map(learn, tasks, "learning")
 
 
 def _give_back_memory() -> None:
@@ -115,7 +130,10 @@ class OnCluster:
         self.store.consolidate()
         return problems
 
-    def map(self, work: Work[T, R], tasks: Sequence[T], what: str, *, alone: bool = False) -> list[R]:
+    def learn(self, tasks: Sequence[LearnTask]) -> list[ClassModel]:
+        return self.map(learn, tasks, "learning")
+
+    def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
         jobs = [_Job(self._place, self._run, work, task) for task in tasks]
         done = track(self._cluster.map(_on_worker, jobs), total=len(jobs), description=what)
         results = {id(job): result for job, result in done}

@@ -26,7 +26,7 @@ from bagwise.discovery.run.executor import Executor, make_executor
 from bagwise.discovery.run.folder import RunFolder, model_paths
 from bagwise.discovery.run.models import load_models
 from bagwise.discovery.run.settings import Settings
-from bagwise.discovery.run.tasks import find, find_tasks, learn, learn_tasks, search_tasks
+from bagwise.discovery.run.tasks import find, find_tasks, learn_tasks, search_tasks
 from bagwise.discovery.sources.columns import Names
 from bagwise.discovery.sources.imageset import ImageSet, Problem
 from bagwise.discovery.sources.reading import read_source, read_unlabelled
@@ -169,9 +169,7 @@ def _discover(images: ImageSet, run: _Run, settings: Settings, snapshots: bool, 
     prior = Objectness.of_store(store, labelled, settings.recipe.prior_weight)
     classes = images.classes
     with run.timed("learning"):
-        # A card is busy with one class, and its recorded steps allow no others beside them.
-        tasks = learn_tasks(images, store, classes, settings, prior)
-        models = executor.map(learn, tasks, "learning", alone=settings.device != "cpu")
+        models = executor.learn(learn_tasks(images, store, classes, settings, prior))
     for model in models:
         if model.model is None and settings.recipe.method != OBJECTNESS_ALONE:
             problems.append(Problem(model.label, "every image shows it, or none could be read: not learned"))

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from bagwise._utils.torch_network import TorchNetwork
 from bagwise.discovery.features.backbones import Backbone, default_backbone, open_backbone
 from bagwise.discovery.features.extraction import Proposer
+from bagwise.discovery.features.on_card import CardRoiFeatures
 from bagwise.discovery.features.regions import CONTRAST, SHORT_SIDES, CropFeatures, Features, RoiFeatures
 from bagwise.discovery.learning.models import Recipe
 from bagwise.discovery.learning.ranking import Ranking
@@ -119,11 +121,12 @@ class Settings:
         backbone = self.open_backbone()
         if self.crop:
             return CropFeatures(backbone)
-        return RoiFeatures(backbone, contrast=self.contrast, short_sides=self.short_sides)
+        kind = CardRoiFeatures if isinstance(backbone.runtime, TorchNetwork) else RoiFeatures
+        return kind(backbone, contrast=self.contrast, short_sides=self.short_sides)
 
     def make_proposer(self) -> Proposer:
         """What finds boxes, edges and figure."""
-        detector = edge_detector(self.edges)
+        detector = edge_detector(self.edges, device=self.device)
         return Looker(detector, figure=self.figure, min_score=self.min_score, max_boxes=self.max_boxes)
 
     def store_settings(self, backbone: Backbone) -> dict[str, Any]:

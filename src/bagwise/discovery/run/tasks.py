@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bagwise.base import InstanceScorer
 from bagwise.discovery.features.store import FeatureStore
-from bagwise.discovery.learning.learn import learn_class
+from bagwise.discovery.learning.learn import Lesson, learn_class, learned
 from bagwise.discovery.learning.localize import Answer, files_with, localize, rivals_of
-from bagwise.discovery.learning.models import ClassModel, Objectness, Recipe, example_rows
+from bagwise.discovery.learning.models import RMI, ClassModel, Objectness, Recipe, example_rows
 from bagwise.discovery.learning.scoring import FILES_AT_ONCE, Rivals
 from bagwise.discovery.run.settings import Settings
 from bagwise.discovery.sources.imageset import ImageSet
@@ -28,6 +29,24 @@ class LearnTask:
     recipe: Recipe
     prior: Objectness
     device: str
+
+    def lesson(self, store: FeatureStore) -> Lesson:
+        """What exactly is to be learned."""
+        return Lesson.of(self.examples, store, self.label, self.recipe)
+
+    @property
+    def on_card(self) -> bool:
+        """Whether a card can learn the class beside others."""
+        return self.device != "cpu" and self.recipe.method == RMI
+
+
+@dataclass(frozen=True)
+class LearnedTask:
+    """A class whose models are made, and are to be calibrated."""
+
+    lesson: Lesson
+    models: Sequence[InstanceScorer]
+    prior: Objectness
 
 
 @dataclass(frozen=True)
@@ -44,6 +63,11 @@ class FindTask:
 def learn(store: FeatureStore, task: LearnTask) -> ClassModel:
     """Learn one class."""
     return learn_class(task.examples, store, task.label, task.recipe, task.prior, task.device)
+
+
+def finish_learning(store: FeatureStore, task: LearnedTask) -> ClassModel:
+    """Calibrate one class."""
+    return learned(task.lesson, task.models, store, task.prior)
 
 
 def find(store: FeatureStore, task: FindTask) -> list[Answer]:
