@@ -168,10 +168,11 @@ def dense_steps(
                 b[k] = shrink * b[k] + weight[i, k] / (lam * step) * total
             factor = shrink * scale[k]
             if factor < SMALLEST_SCALE:
+                # The sum stays what it was; dividing the mass by the factor instead would let it grow without bound.
                 for f in range(d):
+                    U[k, f] -= mass[k] * V[k, f]
                     V[k, f] *= factor
-                # Nothing is averaged in the first step, which shrinks w to 0; later the sum stays what it was.
-                mass[k] = 0.0 if factor == 0.0 else mass[k] / factor
+                mass[k] = 0.0
                 factor = 1.0
             scale[k] = factor
         for j in range(0, m, 4):
@@ -244,9 +245,10 @@ def sparse_steps(
             factor = shrink * scale[k]
             if factor < SMALLEST_SPARSE_SCALE:
                 for f in range(d):
+                    U[k, f] -= mass[k] * V[k, f]
                     V[k, f] *= factor
                 square[k] *= factor * factor
-                mass[k] = 0.0 if factor == 0.0 else mass[k] / factor
+                mass[k] = 0.0
                 factor = 1.0
             scale[k] = factor
             growth = 0.0

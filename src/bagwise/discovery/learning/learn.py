@@ -62,7 +62,7 @@ class Lesson:
     @property
     def nothing(self) -> bool:
         """Whether there is nothing to learn: no method that could, no image that shows the class, or no other."""
-        return self.recipe.method == OBJECTNESS_ALONE or self.shown.all() or not self.shown.any()
+        return bool(self.recipe.method == OBJECTNESS_ALONE or self.shown.all() or not self.shown.any())
 
     def fits(self) -> list[tuple[np.ndarray, int]]:
         """Which images to fit a model to, bool (n_files,), and its steps: all of them, then all but each fold."""
