@@ -87,6 +87,29 @@ def test_same_bytes_as_one_machine(processes, photographs, expected, tmp_path):
     assert_each_photograph_once(tmp_path / "run" / "store")
 
 
+def test_images_that_come_later_are_added(processes, photographs, tmp_path, monkeypatch):
+    """Their places in the list are those of shards that are there already."""
+    monkeypatch.setattr(shards, "IMAGES_PER_SHARD", 3)
+    root = tmp_path / "photographs"
+    shutil.copytree(photographs[0], root)
+    shutil.copy(labels_of(photographs), tmp_path / "labels.csv")
+    later = [root / "ball" / name for name in ("0.png", "1.png")]
+    for path in later:
+        path.rename(tmp_path / path.name)
+    table = (tmp_path / "labels.csv").read_text().splitlines()
+    fewer = [line for line in table if not line.startswith(("ball/0", "ball/1"))]
+    (tmp_path / "labels.csv").write_text("\n".join(fewer) + "\n")
+    store = tmp_path / "run" / "store"
+    discover_on(processes, (root, photographs[1]), tmp_path / "run")
+    assert len(FeatureStore(store)) == 6
+    for path in later:
+        (tmp_path / path.name).rename(path)
+    (tmp_path / "labels.csv").write_text("\n".join(table) + "\n")
+    run, _ = discover_on(processes, (root, photographs[1]), tmp_path / "run")
+    assert_each_photograph_once(store)
+    assert len(run.images) == 8
+
+
 def when_shards(folder, count, act):
     """Do something once so many shards are there."""
 

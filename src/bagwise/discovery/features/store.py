@@ -174,6 +174,11 @@ class FeatureStore:
         """Which of some images the store holds, bool (n_files,)."""
         return self.places(files) >= 0
 
+    @property
+    def shard_numbers(self) -> set[int]:
+        """Numbers that shards have."""
+        return {int(name[6:]) for name in self._stamps}
+
     def entry(self, file: str) -> Entry:
         """Where an image's rows are, and its size in pixels."""
         found = self._recent.get(file) or self._found.get(file)

@@ -2,14 +2,15 @@
 
 The store is a folder that all workers see, or any fsspec URL (s3://bucket/run, gs://...). A worker makes a shard in a
 folder of its own and publishes it whole; a shard's number follows from the place of its images in the list, so that
-doing it twice, or by two workers at once, leaves one shard with the same bytes.
+doing it twice, or by two workers at once, leaves one shard with the same bytes. Images that are added later get new
+numbers where those of their places are taken.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,9 +57,15 @@ def fill(
     waiting = np.flatnonzero(~held.holds(images.files))
     numbers = waiting // IMAGES_PER_SHARD
     tasks = []
-    for number in np.unique(numbers):
-        files = tuple(images.files.take(waiting[numbers == number]))
-        tasks.append(ShardTask(store, settings, str(images.root), files, FIRST_SHARD + int(number)))
+    for place in np.unique(numbers):
+        files = tuple(images.files.take(waiting[numbers == place]))
+        tasks.append(ShardTask(store, settings, str(images.root), files, FIRST_SHARD + int(place)))
+    # Images that came later may fall into places whose shards are there already: these get numbers of their own.
+    taken = held.shard_numbers
+    free = max(taken | {task.number for task in tasks}, default=FIRST_SHARD) + 1
+    late = [task for task in tasks if task.number in taken]
+    numbered = {id(task): replace(task, number=number) for number, task in enumerate(late, start=free)}
+    tasks = [numbered.get(id(task), task) for task in tasks]
     if not tasks:
         return []
     if settings.components and not (held.path / REDUCTION).is_file():
