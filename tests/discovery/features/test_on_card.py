@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from bagwise._utils.torch_network import TorchNetwork
 from bagwise.datasets import load_demo_photos
 from bagwise.discovery.features import backbones
+from bagwise.discovery.features.arrays import quantise
 from bagwise.discovery.features.on_card import CardRoiFeatures, resized
 from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.regions import RoiFeatures
-from bagwise.discovery.features.store import quantise
 from bagwise.discovery.proposals.edges import NetworkEdges
 from bagwise.discovery.proposals.edges_on_card import CardEdges
 from bagwise.discovery.proposals.look import Looker

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bagwise.discovery.features.store import IMAGES_PER_SHARD, FeatureStore, Maps, StoreError, quantise
+from bagwise.discovery.features.arrays import quantise
+from bagwise.discovery.features.store import IMAGES_PER_SHARD, FeatureStore, Maps, StoreError
 
 SETTINGS = {"backbone": "test", "boxes": 400}
 

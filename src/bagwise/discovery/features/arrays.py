@@ -1,4 +1,4 @@
-"""Arrays of a store that are open: only so many at a time, because each keeps a file open."""
+"""Arrays of a store: numbers in 8 bits, and only so many arrays open at a time, because each keeps a file open."""
 
 import sys
 from collections import OrderedDict
@@ -50,3 +50,16 @@ def half_of_the_files() -> int:
 
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return MOST if allowed == resource.RLIM_INFINITY else min(MOST, max(FEWEST, allowed // 2))
+
+
+def quantise(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows as 8-bit integers times one scale each.
+
+    Returns
+    -------
+    values : int8 array (n, d)
+    scales : float32 array (n,)
+    """
+    largest = np.abs(features).max(axis=1, initial=0)
+    scales = (np.where(largest > 0, largest, 1.0) / 127).astype(np.float32)
+    return np.rint(features / scales[:, None]).astype(np.int8), scales

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from bagwise._utils.atomic import new_folder, write_text
 from bagwise.bags import Bags
-from bagwise.discovery.features.arrays import OpenArrays
+from bagwise.discovery.features.arrays import OpenArrays, quantise
 from bagwise.discovery.features.index import INDEX, BadIndex, Entry, Index, Stamps, read_shard_index
 from bagwise.discovery.features.reduction import DAMAGE
 from bagwise.discovery.sources.columns import Names
@@ -438,16 +438,3 @@ def stamp(shard: str | Path) -> str:
 
 def _damaged(file: Path, reason: object) -> StoreError:
     return StoreError(f"{file} is damaged ({reason}); delete {file.parent}, and its images are done again")
-
-
-def quantise(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows as 8-bit integers times one scale each.
-
-    Returns
-    -------
-    values : int8 array (n, d)
-    scales : float32 array (n,)
-    """
-    largest = np.abs(features).max(axis=1, initial=0)
-    scales = (np.where(largest > 0, largest, 1.0) / 127).astype(np.float32)
-    return np.rint(features / scales[:, None]).astype(np.int8), scales
