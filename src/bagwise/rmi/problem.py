@@ -109,8 +109,8 @@ def orders(n_bags: int, steps: int, sampling: str, rng: np.random.RandomState) -
 def in_single_precision(bags: Bags, mapping: Callable[[Bags], Bags], n_features: int) -> Bags:
     """The mapped bags with float32 instances: half the memory to read, and steps are as fast as memory is read.
 
-    Dense instances are mapped a few at a time, so that no temporary of their size is made; those that the mapping leaves
-    where they are, in single precision already, are not copied.
+    Dense instances are mapped a few at a time, so that no temporary of their size is made; those that are in single
+    precision already, and that the mapping leaves where they are, are not copied.
     """
     if sparse.issparse(bags.instances):
         mapped = mapping(bags)
