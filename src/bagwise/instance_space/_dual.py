@@ -81,5 +81,5 @@ class Machine(Protocol):
     def solve(self, items: Items, tol: float, max_passes: int) -> float:
         """Bring the items' dual variables, and w, to a duality gap of tol times the objective; return the objective."""
 
-    def scores(self, rows: IntArray | None = None) -> FloatArray:
-        """w · φ(x) + b, and the prior, of some rows or of all."""
+    def scores(self) -> FloatArray:
+        """(n_rows,) w · φ(x) + b, and the prior."""

@@ -85,8 +85,8 @@ class KernelMachine:
     def move(self, rows: IntArray, steps: FloatArray) -> None:
         self._kernels.add_rows(*self._rows, rows, steps, self._z)
 
-    def scores(self, rows: IntArray | None = None) -> FloatArray:
-        return self._z.copy() if rows is None else self._z[rows]
+    def scores(self) -> FloatArray:
+        return self._z.copy()
 
     def solve(self, items: Items, tol: float, max_passes: int) -> float:
         used, diagonal = items.used(), self._diagonal[items.rows]

@@ -11,8 +11,6 @@ from bagwise.instance_space._dual import IntArray, Items
 
 # A check costs about one pass. The first comes early: it sends most items to rest.
 FIRST_PASSES, MOST_PASSES = 1, 10
-# All items are looked at again when those that take part are solved to this share of the accuracy asked for.
-SHARE_OF_ACTIVE = 0.7
 # Items whose dual variable is at its bound and that are further than this beyond the margin sit out until the next
 # check, which looks at all of them again.
 FAR_FROM_MARGIN = 0.3
@@ -57,11 +55,10 @@ class LinearMachine:
         self._kernels.add_rows(self._store, rows, steps, self.coef)
         self._bias[0] += steps.sum()
 
-    def scores(self, rows: IntArray | None = None) -> FloatArray:
-        rows = np.arange(self._n_rows) if rows is None else rows
-        z = np.empty(len(rows))
-        self._kernels.scores(self._store, rows, self.coef, self._bias, self._prior, z)
-        return z
+    def scores(self) -> FloatArray:
+        z = np.empty(self._n_rows)
+        self._kernels.scores(self._store, self.coef, self._bias, z)
+        return z + self._prior
 
     def square(self) -> float:
         """‖w‖² + b²."""
@@ -69,30 +66,21 @@ class LinearMachine:
 
     def solve(self, items: Items, tol: float, max_passes: int) -> float:
         group, sign, used = items.group, items.item_sign, items.used()
-        # The dual variable of an item alone in its group has a bound of its own.
-        full = np.where(np.diff(items.offsets) == 1, items.cap, np.inf)[group]
-        norm2, worst = self._norm2[items.rows], np.zeros(len(items.sign))
-        done = 0
+        single = np.diff(items.offsets)[group] == 1
+        norm2 = self._norm2[items.rows]
+        done, passes = 0, FIRST_PASSES
         while True:
-            slope = sign * self.scores(items.rows) - 1
-            losses = np.maximum(np.maximum.reduceat(-slope, items.offsets[:-1]), 0)
-            total = float(items.cap @ losses)
-            objective = 0.5 * self.square() + total
-            if total + float(items.alpha @ slope) <= tol * objective or done >= max_passes:
+            z = self.scores()
+            objective = items.objective(z, self.square())
+            if items.gap(z, self.square()) <= tol * objective or done >= max_passes:
                 return objective
-            active, few, gap = np.arange(len(items.rows)), FIRST_PASSES, np.inf
-            while gap > SHARE_OF_ACTIVE * tol * objective and done < max_passes:
-                at, far = items.alpha[active], slope[active]
-                resting = (at <= 0) & (far > FAR_FROM_MARGIN)
-                resting |= (at >= full[active]) & (far < -FAR_FROM_MARGIN)
-                active = active[~resting]
-                self._state = self._kernels.passes(
-                    self._store, items.rows, group, items.offsets, items.sign, items.cap, norm2,
-                    items.alpha, used, slope, active, self.coef, self._bias, self._prior, few,
-                    np.uint64(self._state),
-                )  # fmt: skip
-                done, few = done + few, min(2 * few, MOST_PASSES)
-                gap = self._kernels.gap_of(
-                    self._store, items.rows, group, items.sign, items.cap,
-                    items.alpha, slope, active, self.coef, self._bias, self._prior, worst,
-                )  # fmt: skip
+            slope = sign * z[items.rows] - 1
+            resting = (items.alpha <= 0) & (slope > FAR_FROM_MARGIN)
+            resting |= single & (items.alpha >= items.cap[group]) & (slope < -FAR_FROM_MARGIN)
+            active = np.flatnonzero(~resting)
+            self._state = self._kernels.passes(
+                self._store, items.rows, group, items.offsets, items.sign, items.cap, norm2,
+                items.alpha, used, slope, active, self.coef, self._bias, self._prior, passes,
+                np.uint64(self._state),
+            )  # fmt: skip
+            done, passes = done + passes, min(2 * passes, MOST_PASSES)

@@ -3,10 +3,7 @@
 import numpy as np
 
 from bagwise._utils.compiled import fast_loop, loop
-from bagwise._utils.row_loops import row_add, row_dot, row_fetch, row_pair
-
-# Rows lie anywhere in memory: each is asked for while so many before it are worked on.
-AHEAD = 4
+from bagwise._utils.row_loops import row_add, row_dot, row_pair
 
 
 @loop
@@ -14,7 +11,7 @@ def _shuffle(order, state):
     """Fisher and Yates, with a 64-bit linear congruential generator whose state is carried on."""
     for last in range(len(order) - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        other = np.int64(((state >> np.uint64(33)) * np.uint64(last + 1)) >> np.uint64(31))
+        other = np.int64((state >> np.uint64(33)) % np.uint64(last + 1))
         order[last], order[other] = order[other], order[last]
     return state
 
@@ -30,9 +27,7 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
     """
     for _ in range(n_passes):
         state = _shuffle(active, state)
-        for place in range(len(active)):
-            row_fetch(store, rows[active[min(place + AHEAD, len(active) - 1)]])
-            k = active[place]
+        for k in active:
             g, row = group[k], rows[k]
             y = sign[g]
             slope_k = y * (row_dot(store, row, w) + bias[0] + prior[row]) - 1.0
@@ -71,33 +66,11 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
     return state
 
 
-@fast_loop
-def gap_of(store, rows, group, sign, cap, alpha, slope, some, w, bias, prior, worst):
-    """What some items add to the duality gap; their slopes are brought up to date.
-
-    A group adds its cap times its largest loss, minus the losses of its items weighed by their dual variables.
-    ``worst`` has room for a number of each group, and holds zeros before and after.
-    """
-    total = 0.0
-    for place in range(len(some)):
-        row_fetch(store, rows[some[min(place + AHEAD, len(some) - 1)]])
-        k = some[place]
-        slope_k = sign[group[k]] * (row_dot(store, rows[k], w) + bias[0] + prior[rows[k]]) - 1.0
-        slope[k] = slope_k
-        worst[group[k]] = max(worst[group[k]], -slope_k)
-        total += alpha[k] * slope_k
-    for k in some:
-        total += cap[group[k]] * worst[group[k]]
-        worst[group[k]] = 0.0
-    return total
-
-
 @loop
-def scores(store, rows, w, bias, prior, z):
-    """z = X w + intercept + prior, for some rows."""
-    for k in range(len(rows)):
-        row_fetch(store, rows[min(k + AHEAD, len(rows) - 1)])
-        z[k] = row_dot(store, rows[k], w) + bias[0] + prior[rows[k]]
+def scores(store, w, bias, z):
+    """z = X w + intercept, for all rows."""
+    for row in range(len(z)):
+        z[row] = row_dot(store, row, w) + bias[0]
 
 
 @loop

@@ -112,7 +112,7 @@ class LabelSearch(Search):
 
     def guess(self) -> bool:
         items, first = self.items, len(self.negative_rows)
-        sign = self.signs(self.machine.scores(self.positive_rows))
+        sign = self.signs(self.machine.scores()[self.positive_rows])
         flipped = first + np.flatnonzero(sign != items.sign[first:])
         self.machine.move(items.rows[flipped], -items.alpha[flipped] * items.sign[flipped])
         items.alpha[flipped] = 0.0
@@ -152,7 +152,7 @@ class WitnessSearch(Search):
     def guess(self) -> bool:
         items, first = self.items, len(self.negative_rows)
         before = items.rows[first:]
-        witness = self.positive_rows[self.highest(self.machine.scores(self.positive_rows))]
+        witness = self.positive_rows[self.highest(self.machine.scores()[self.positive_rows])]
         changed = np.flatnonzero(witness != before)
         alpha = items.alpha[first + changed]
         self.machine.move(before[changed], -alpha)

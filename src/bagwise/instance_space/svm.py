@@ -104,8 +104,7 @@ class _SearchingSVC(CalibratedScorer):
         rng = check_random_state(self.random_state)
         self.scaler_ = InstanceScaler(self.scaling_).fit(bags, sample_weight=weight)
         bags = self.scaler_.transform(bags)
-        dtype = np.dtype(np.float32) if self.kernel == "linear" else bags.dtype  # as fast as it is read
-        rows, prior = _with_means(bags, dtype), _prior_with_means(bags)
+        rows, prior = _with_means(bags), _prior_with_means(bags)
         weight_of_rows = row_weights(bags, weight)
         machine: Any
         if self.kernel == "linear":
@@ -353,13 +352,13 @@ positive, random_state
         return WitnessSearch(machine, offsets, positive, cap, first_scores)
 
 
-def _with_means(bags: Bags, dtype: np.dtype) -> Any:
+def _with_means(bags: Bags) -> Any:
     """All instances, and below them the mean of each bag, from which the search for witnesses starts."""
     share = np.repeat(1 / bags.sizes, bags.sizes).astype(bags.dtype)
     mean = sparse.csr_array((share, np.arange(bags.n_instances), bags.offsets))
     if sparse.issparse(bags.instances):
-        return sparse.vstack([bags.instances, mean @ bags.instances], format="csr", dtype=dtype)
-    return np.concatenate([bags.instances, mean @ bags.instances], dtype=dtype)
+        return sparse.vstack([bags.instances, mean @ bags.instances], format="csr")
+    return np.concatenate([bags.instances, mean @ bags.instances])
 
 
 def _prior_with_means(bags: Bags) -> FloatArray | None:

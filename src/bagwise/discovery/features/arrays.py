@@ -1,6 +1,5 @@
 """Arrays of a store: numbers in 8 bits, and only so many arrays open at a time, because each keeps a file open."""
 
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
@@ -44,10 +43,10 @@ class OpenArrays:
 
 def half_of_the_files() -> int:
     """Half of the files that a process may have open, within reason."""
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ModuleNotFoundError:  # only POSIX systems have it
         return MOST
-    import resource
-
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return MOST if allowed == resource.RLIM_INFINITY else min(MOST, max(FEWEST, allowed // 2))
 
