@@ -46,12 +46,19 @@ FOLDS_OF_BAGS = "puts bags into folds at random: a bag of weight two is not the 
 SEARCHES = "a search that is not convex: sums in another order lead it to a slightly other end"
 
 IGNORES_CLASS_WEIGHT = "weights have less say than the check of class weights wants"
+WITHIN_TOLERANCE = (
+    "its solver stops within a tolerance: on some processors one score of 45 differs by 6e-9, allowed are 1e-9"
+)
 
 # scikit-learn's checks that a method is known to fail, and why.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "RMISVC": {
         "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
         "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
+    },
+    "MISVC": {
+        "check_sample_weight_equivalence_on_dense_data": WITHIN_TOLERANCE,
+        "check_sample_weight_equivalence_on_sparse_data": WITHIN_TOLERANCE,
     },
     "MultiFoldSVC": {
         "check_sample_weight_equivalence_on_dense_data": FOLDS_OF_BAGS,
