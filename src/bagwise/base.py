@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from bagwise._utils.equal_bags import by_content
 from bagwise._utils.sklearn_private import check_sample_weight
 from bagwise.bag_input import bag_column, is_frame, numeric, runs
 from bagwise.bags import Bags, is_ragged
@@ -178,6 +179,9 @@ class BagClassifier(ClassifierMixin, BaseEstimator, ABC):
     # What a method can do. The checks of its input, the common tests and the tables follow from these.
     accepts_sparse = True
     uses_prior = False  # the prior of the bags is added to the scores of instances; the others refuse it
+    # ``_fit`` gets the bags sorted by content, equal ones as one, for methods that draw bags, deal them out or search:
+    # their order and repetition then have no influence at all. Costs a copy of the instances.
+    sorts_bags = False
 
     positive: Any = None
     class_weight: dict | str | None = None
@@ -201,6 +205,8 @@ class BagClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not weight.all():  # a bag of no weight must count as one that is not there
             keep = weight > 0
             bags, y, weight = bags[keep], y[keep], weight[keep]
+        if self.sorts_bags:
+            bags, y, weight = by_content(bags, y, weight)
         self._set_classes(np.unique(y))
         self._fit(bags, self._targets(y), weight * self._class_weights(y, weight))
         return self

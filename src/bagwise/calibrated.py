@@ -19,14 +19,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
+from bagwise._utils.equal_bags import content_keys
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, FloatArray, InstanceScorer
 from bagwise.calibration import N_FOLDS, calibrated, fit_logistic, log_loss, out_of_fold
 
 # Joins the parameter constraints of a method.
 CALIBRATE: dict[str, list] = {"calibrate": ["boolean"]}
-# Digits of a bag's key: equal bags have equal keys, whatever the order in which sums are formed.
-DIGITS_OF_KEY = 10
 
 
 def folds_by_content(bags: Bags, targets: NDArray[np.bool_], n_folds: int = N_FOLDS) -> NDArray[np.int64] | None:
@@ -46,11 +45,7 @@ def folds_by_content(bags: Bags, targets: NDArray[np.bool_], n_folds: int = N_FO
     -------
     (n_bags,) the fold of each bag, or None where all bags of a class are equal: nothing would be left to learn from.
     """
-    direction = np.random.RandomState(0).randn(bags.n_features)
-    projected = np.asarray(bags.instances @ direction, dtype=np.float64)
-    # A mean alone would put bags that are the same but for their size into one fold.
-    key = np.add.reduceat(projected, bags.offsets[:-1]) / bags.sizes + np.log(bags.sizes)
-    key = np.round(key / max(float(np.abs(key).max()), np.finfo(np.float64).tiny), DIGITS_OF_KEY)
+    key = content_keys(bags)
     _, code = np.unique(targets, axis=0, return_inverse=True)
     ranks = np.empty(len(bags), dtype=np.int64)
     fewest, dealt = n_folds, 0

@@ -24,59 +24,15 @@ QUICK: dict[str, dict] = {
 }
 
 # Methods whose result depends on the order of the bags in training through their random numbers.
-ORDER_OF_BAGS_MATTERS = {
-    "RMISVC",
-    "MISVC",
-    "MiSVC",
-    "MILBoost",
-    "MIForest",
-    "MultiFoldSVC",
-    "AttentionMIL",
-    "MiNet",
-    "MINet",
-    "RMINet",
-}
+ORDER_OF_BAGS_MATTERS = {"RMISVC", "AttentionMIL", "MiNet", "MINet", "RMINet"}
 
 STOCHASTIC = "visits the bags in random order: a bag of weight two is not the same as the bag twice"
-
-DRAWS_BAGS = "draws bags at random: a bag of weight two is not the same as the bag twice"
-
-FOLDS_OF_BAGS = "puts bags into folds at random: a bag of weight two is not the same as the bag twice"
-
-SEARCHES = "a search that is not convex: sums in another order lead it to a slightly other end"
-
-IGNORES_CLASS_WEIGHT = "weights have less say than the check of class weights wants"
-WITHIN_TOLERANCE = (
-    "its solver stops within a tolerance: on some processors one score of 45 differs by 6e-9, allowed are 1e-9"
-)
 
 # scikit-learn's checks that a method is known to fail, and why.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "RMISVC": {
         "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
         "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
-    },
-    "MISVC": {
-        "check_sample_weight_equivalence_on_dense_data": WITHIN_TOLERANCE,
-        "check_sample_weight_equivalence_on_sparse_data": WITHIN_TOLERANCE,
-    },
-    "MultiFoldSVC": {
-        "check_sample_weight_equivalence_on_dense_data": FOLDS_OF_BAGS,
-    },
-    **{
-        name: {
-            "check_sample_weight_equivalence_on_dense_data": SEARCHES,
-            "check_sample_weight_equivalence_on_sparse_data": SEARCHES,
-        }
-        for name in ("DiverseDensity", "EMDD", "DDSVC")
-    },
-    **{
-        name: {
-            "check_sample_weight_equivalence_on_dense_data": DRAWS_BAGS,
-            "check_sample_weight_equivalence_on_sparse_data": DRAWS_BAGS,
-            **({"check_class_weight_classifiers": IGNORES_CLASS_WEIGHT} if name == "MIForest" else {}),
-        }
-        for name in ("MILBoost", "MIForest")
     },
     **{
         name: {"check_sample_weight_equivalence_on_dense_data": STOCHASTIC}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
+from bagwise._utils.equal_bags import equal_units
 from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
@@ -77,6 +78,7 @@ class MILBoost(CalibratedClassifier, InstanceScorer):
     """
 
     has_own_probabilities = True
+    sorts_bags = True
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,
@@ -122,19 +124,17 @@ class MILBoost(CalibratedClassifier, InstanceScorer):
     def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         rng = check_random_state(self.random_state)
         x = as_tree_input(bags.instances)
-        share = weight / weight.sum()
-        boosted = [self._boost(x, bags, target, share, rng) for target in targets.T]
+        boosted = [self._boost(x, bags, target, weight, rng) for target in targets.T]
         self.trees_ = [trees for trees, _, _ in boosted]
         self.intercept_ = np.array([start for _, start, _ in boosted])
         self.objective_ = np.column_stack([history for _, _, history in boosted])
 
     def _boost(
-        self, x: FloatArray, bags: Bags, target: NDArray[np.bool_], share: FloatArray, rng: np.random.RandomState
+        self, x: FloatArray, bags: Bags, target: NDArray[np.bool_], weight: FloatArray, rng: np.random.RandomState
     ) -> tuple[Trees, float, list[float]]:
         from sklearn.tree import DecisionTreeRegressor
 
-        offsets = bags.offsets
-        rows_share = np.repeat(share, bags.sizes)
+        offsets, share = bags.offsets, weight / weight.sum()
 
         def loss(z: FloatArray) -> float:
             return float(share @ noisy_or_loss(z, offsets, target)[0])
@@ -143,14 +143,15 @@ class MILBoost(CalibratedClassifier, InstanceScorer):
         z = np.full(bags.n_instances, start)
         grown, values, history = [], [], []
         for _ in range(self.n_estimators):
-            rows = self._drawn_rows(bags, rng)
+            times = self._times_drawn(weight, rng)
+            rows = np.flatnonzero(np.repeat(times > 0, bags.sizes))
             uphill = noisy_or_loss(z, offsets, target)[1]
             tree = DecisionTreeRegressor(
                 max_depth=self.max_depth,
                 max_features=self.max_features,
                 min_samples_leaf=self.min_samples_leaf,
                 random_state=rng.randint(np.iinfo(np.int32).max),
-            ).fit(x[rows], uphill[rows], sample_weight=rows_share[rows])
+            ).fit(x[rows], uphill[rows], sample_weight=np.repeat(times, bags.sizes)[rows])
             direction = tree.predict(x)
             step = self.learning_rate * best_step(loss, z, direction)
             z = z + step * direction
@@ -159,13 +160,13 @@ class MILBoost(CalibratedClassifier, InstanceScorer):
             history.append(loss(z))
         return Trees.collect(grown, values), start, history
 
-    def _drawn_rows(self, bags: Bags, rng: np.random.RandomState) -> NDArray[np.int64]:
-        """The instances of a random share of the bags."""
+    def _times_drawn(self, weight: FloatArray, rng: np.random.RandomState) -> FloatArray:
+        """(n_bags,) how much of each bag a tree is fitted to: all, or a random share of the units they are cut into."""
         if self.subsample == 1:
-            return np.arange(bags.n_instances)
-        drawn = np.zeros(len(bags), dtype=bool)
-        drawn[rng.permutation(len(bags))[: max(1, round(self.subsample * len(bags)))]] = True
-        return np.flatnonzero(np.repeat(drawn, bags.sizes))
+            return weight / weight.mean()
+        units = equal_units(weight, rng)
+        drawn = units[rng.permutation(len(units))[: max(1, round(self.subsample * len(units)))]]
+        return np.bincount(drawn, minlength=len(weight)).astype(np.float64)
 
     def _instance_scores(self, bags: Bags) -> FloatArray:
         scores = np.column_stack([trees.sums(bags.instances) for trees in self.trees_])

@@ -88,6 +88,8 @@ class DDSVC(CalibratedClassifier):
     array([1, 1, 0, 0])
     """
 
+    sorts_bags = True
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,
         "C": [Interval(Real, 0, None, closed="neither")],

@@ -33,6 +33,7 @@ class _ConceptClassifier(CalibratedClassifier, InstanceScorer):
     """What diverse density and EM-DD share: starts at positive instances, concepts found in parallel, their mean."""
 
     has_own_probabilities = True
+    sorts_bags = True
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
+from bagwise._utils.equal_bags import equal_units
 from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
@@ -75,6 +76,8 @@ class MIForest(InstanceScorer):
     >>> model.predict(bags[45:49])  # two musks, two that are none
     array([1, 1, 0, 0])
     """
+
+    sorts_bags = True
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -167,14 +170,15 @@ class MIForest(InstanceScorer):
         def grow(seed: int) -> tuple[Any, NDArray, NDArray, NDArray]:
             own = np.random.RandomState(seed)
             labels = own.uniform(size=len(positive_share)) < positive_share
-            times = np.bincount(own.randint(len(bags), size=len(bags)), minlength=len(bags))
+            units = equal_units(weight, own)
+            times = np.bincount(units[own.randint(len(units), size=len(units))], minlength=len(bags))
             drawn, rest = (np.flatnonzero(np.repeat(is_in, bags.sizes)) for is_in in (times > 0, times == 0))
             tree = DecisionTreeClassifier(
                 max_depth=self.max_depth,
                 max_features=self.max_features,
                 min_samples_leaf=self.min_samples_leaf,
                 random_state=own.randint(np.iinfo(np.int32).max),
-            ).fit(x[drawn], labels[drawn], sample_weight=np.repeat(times * weight, bags.sizes)[drawn])
+            ).fit(x[drawn], labels[drawn], sample_weight=np.repeat(times, bags.sizes)[drawn].astype(np.float64))
             nodes = _positive_share_of_nodes(tree)
             leaves = tree.apply(x[rest]) if len(rest) else np.empty(0, dtype=np.int64)
             return tree.tree_, nodes, rest, nodes[leaves]

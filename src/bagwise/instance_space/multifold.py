@@ -73,6 +73,7 @@ class MultiFoldSVC(CalibratedScorer):
     accepts_sparse = False
 
     uses_prior = True
+    sorts_bags = True
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,

@@ -29,6 +29,7 @@ class _SearchingSVC(CalibratedScorer):
     """What mi-SVM and MI-SVM share: parameters, kernels, restarts, scores."""
 
     uses_prior = True
+    sorts_bags = True
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,
