@@ -89,11 +89,12 @@ def test_bags_that_every_tree_has_seen_are_judged_all_the_same():
     assert np.isfinite(model.decision_function(bags)).all()
 
 
-@pytest.mark.parametrize("weight", [1.0, 3.0])
-def test_equal_weights_are_no_weights(weight):
+@pytest.mark.parametrize("weight", [1, 3])
+def test_a_weight_is_a_number_of_bags(weight):
     bags, y = witness_bags(20)
-    plain = MIForest(5, random_state=0).fit(bags, y)
-    weighted = MIForest(5, random_state=0).fit(bags, y, sample_weight=np.full(20, weight))
+    repeated = np.repeat(np.arange(20), weight)
+    plain = MIForest(5, random_state=0).fit(bags[repeated], y[repeated])
+    weighted = MIForest(5, random_state=0).fit(bags, y, sample_weight=np.full(20, float(weight)))
     np.testing.assert_array_equal(plain.trees_[0].threshold, weighted.trees_[0].threshold)
 
 

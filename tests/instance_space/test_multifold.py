@@ -70,6 +70,13 @@ def test_the_prior_makes_the_first_choice(problem):
     assert scores[rows].mean() > np.delete(scores, rows).mean() + 1
 
 
+def test_a_prior_that_says_nothing_is_no_beginning(problem):
+    """The same model as without one: to begin with the first instance of every bag would be chance."""
+    bags, y = Bags(problem[0]), problem[1]
+    silent = MultiFoldSVC(random_state=0).fit(bags.with_prior(np.zeros(bags.n_instances)), y)
+    np.testing.assert_array_equal(silent.coef_, MultiFoldSVC(random_state=0).fit(bags, y).coef_)
+
+
 def test_one_positive_bag(problem):
     parts, _, _ = problem
     model = MultiFoldSVC(random_state=0).fit(Bags(parts[29:]), np.arange(31) < 1)

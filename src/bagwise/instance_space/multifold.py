@@ -121,7 +121,11 @@ class MultiFoldSVC(CalibratedScorer):
         self, bags: Bags, positive: NDArray[np.bool_], weight: FloatArray, rng: np.random.RandomState
     ) -> tuple[FloatArray, float, int]:
         shown, absent = np.flatnonzero(positive), np.flatnonzero(~positive)
-        scores = self._by_means(bags, positive, weight, rng) if bags.prior is None else bags.prior
+        # A prior that is the same for all instances says as little about where to begin as none.
+        if bags.prior is not None and np.ptp(bags.prior):
+            scores = bags.prior
+        else:
+            scores = self._by_means(bags, positive, weight, rng)
         chosen = _best(bags, scores, shown, 1)
         prior = 0.0 if bags.prior is None else bags.prior
         hard = _best(bags, scores, absent, self.n_negatives)

@@ -69,7 +69,7 @@ def square(rows=16, columns=24, at=np.s_[4:12, 6:18]):
 
 
 def test_likeness_by_the_definition():
-    figure = (np.random.default_rng(3).random((8, 12)) * 90).astype(np.uint8)  # no component: all below .4
+    figure = (np.random.default_rng(3).random((8, 12)) * 50).astype(np.uint8)  # no component: all below .2
     boxes = random_boxes(20)
     found = figure_likeness(figure, boxes, SIZE)
     for n, box in enumerate(boxes):
@@ -77,7 +77,8 @@ def test_likeness_by_the_definition():
         area = (box[2] - box[0]) * (box[3] - box[1]) / 100
         assert found[n] == pytest.approx(held / (area + figure.sum() / 255 - held))
     two = square(at=np.s_[2:6, 2:8]) | square(at=np.s_[8:14, 14:22])
-    np.testing.assert_allclose(component_boxes(two, SIZE), [[70, 40, 110, 70], [10, 10, 40, 30]])
+    for found in component_boxes(two, SIZE):
+        np.testing.assert_allclose(found, [[70, 40, 110, 70], [10, 10, 40, 30]])
     # A box around one of two components is as like the figure as can be.
     assert figure_likeness(two, np.array([[10.0, 10, 40, 30]]), SIZE)[0] == 1
     # Nearly all pixels of a ladle are in its bowl; a box around that is still less like it than one around the whole.
@@ -85,6 +86,26 @@ def test_likeness_by_the_definition():
     whole, bowl = figure_likeness(ladle, np.array([[10.0, 40, 110, 70], [10, 40, 40, 70]]), SIZE)
     assert whole == 1
     assert bowl == pytest.approx(30 / 100)
+
+
+def test_likeness_is_the_mean_over_levels():
+    """A body that is clear with sails that are faint: the map says of both boxes that they are the figure."""
+    mill = np.where(square(at=np.s_[2:14, 4:20]), 0.3 * 255, 0).astype(np.uint8)
+    mill[8:14, 8:16] = 255
+    mill[0, 0] = 0.25 * 255  # a speck, of the lowest level only
+    whole, body = [20.0, 10, 100, 70], [40.0, 40, 80, 70]
+    found = figure_likeness(mill, np.array([whole, body]), SIZE)
+    share = (40 * 30) / (80 * 60)
+    np.testing.assert_allclose(found, [(1 + share + share) / 3, (share + 1 + 1) / 3])
+
+
+def test_boxes_are_tightened_to_the_components_that_agree():
+    mill = np.where(square(at=np.s_[2:14, 4:20]), 0.3 * 255, 0).astype(np.uint8)
+    mill[2:14, 4:16] = 0.5 * 255
+    mill[8:14, 8:16] = 255  # too small for a box around the whole to agree with it
+    box = np.array([[16.0, 6, 104, 74], [0, 0, 8, 8]])
+    mean = (np.array([20, 10, 100, 70]) + np.array([20, 10, 80, 70])) / 2
+    np.testing.assert_allclose(tightened(box, mill, SIZE), [(box[0] + mean) / 2, box[1]])
 
 
 def test_the_gate_opens_where_evidence_and_figure_agree():

@@ -1,8 +1,8 @@
 """Which pixels of a box are the object: evidence of the class, the figure map and boundaries together.
 
 Evidence and figure say where the object is, both a little blurred. A random walk then spreads what they say until it
-meets a boundary: a pixel takes the value of the neighbours that no edge parts it from. What lies above one half of
-what the box holds at its best is the mask.
+meets a boundary: a pixel takes the value of the neighbours that no edge parts it from. What lies above a share of what
+the box holds at its best is the mask.
 """
 
 from typing import Any
@@ -21,6 +21,7 @@ RESTART = 0.03  # how much a pixel's own value counts against each neighbour's
 SWEEPS = 60
 OVERSHOOT = 1.8  # of a sweep's correction; speeds up what would be some hundreds of sweeps
 BEST = 0.9  # quantile of the values inside a box that counts as its best
+MASK_FROM = 0.4  # share of that best value from which a pixel belongs to the mask
 SAMPLED = 32  # pixels along a box's shorter side that are enough to know that quantile
 SMALLEST_PART = 0.1  # a part of a mask is kept from this share of the largest part on
 LEAST_FILLED = 0.15  # of a box; a thinner mask says that nothing was recognised
@@ -105,7 +106,7 @@ def mask_in(spread: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> np.nd
     smooth = cv2.warpAffine(spread, places, shape, flags=how, borderMode=cv2.BORDER_REPLICATE)
     step = max(1, min(shape) // SAMPLED)
     best = float(np.quantile(smooth[::step, ::step], BEST))
-    part = _large_parts(smooth > best / 2)
+    part = _large_parts(smooth > MASK_FROM * best)
     filled = part.mean()
     inside[y1:y2, x1:x2] = part if filled >= LEAST_FILLED else True
     return inside

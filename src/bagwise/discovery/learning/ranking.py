@@ -110,8 +110,9 @@ def gate(soft: np.ndarray, figure: np.ndarray) -> float:
 def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
     """How like the figure each box is: overlap with the box of the component that it is most like.
 
-    Where no part of the map is clear enough to be a component, overlap with the map as it is. A component is not
-    measured so: most of its pixels may lie in one part of it, the case of a tape, the tower of a mill.
+    The mean over the levels at which components are cut out. Where no part of the map is clear enough to be one,
+    overlap with the map as it is. A component is not measured so: most of its pixels may lie in one part of it, the
+    case of a tape, the tower of a mill.
 
     Parameters
     ----------
@@ -123,21 +124,34 @@ def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.nda
     -------
     float64 array (n,) in [0, 1]
     """
-    found = component_boxes(figure, size)
-    if len(found):
-        return overlaps(boxes.astype(np.float64), found).max(axis=1)
+    plain = boxes.astype(np.float64)
+    levels = component_boxes(figure, size)
+    return np.mean(
+        [overlaps(plain, found).max(axis=1) if len(found) else _soft_overlap(figure, plain, size) for found in levels],
+        axis=0,
+    )
+
+
+def _soft_overlap(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
+    """Overlap of boxes with the map itself, each cell as far as it belongs to the figure."""
     soft = figure / 255.0
     held = box_sums(integral(soft), boxes, size)
-    cells = areas(boxes.astype(np.float64)) * (figure.size / (size[0] * size[1]))
+    cells = areas(boxes) * (figure.size / (size[0] * size[1]))
     return held / (cells + soft.sum() - held)
 
 
 def tightened(boxes: np.ndarray, figure: np.ndarray, size: Size) -> np.ndarray:
-    """Boxes moved half-way to the component of the figure map that they agree with best, where they do: (n, 4)."""
-    found = component_boxes(figure, size)
-    if not len(found):
-        return boxes
-    shared = overlaps(boxes.astype(np.float64), found)
-    best = found[shared.argmax(axis=1)]
-    agree = shared.max(axis=1) >= TIGHTENED
-    return np.where(agree[:, None], (boxes + best) / 2, boxes).astype(boxes.dtype)
+    """Boxes (n, 4) moved half-way to the components of the figure map that they agree with best, where they do.
+
+    That is the mean of the components of all levels at which there is one that agrees.
+    """
+    plain = boxes.astype(np.float64)
+    total, count = np.zeros_like(plain), np.zeros((len(plain), 1))
+    for found in component_boxes(figure, size):
+        if not len(found):
+            continue
+        shared = overlaps(plain, found)
+        agree = shared.max(axis=1, keepdims=True) >= TIGHTENED
+        total += np.where(agree, found[shared.argmax(axis=1)], 0.0)
+        count += agree
+    return np.where(count > 0, (plain + total / np.maximum(count, 1)) / 2, plain).astype(boxes.dtype)

@@ -11,8 +11,10 @@ from bagwise.discovery.proposals.edges import EdgeDetector, NetworkEdges
 from bagwise.discovery.proposals.figure import components, figure_map
 
 PICTURE_SIDE = 96  # short side of the small maps that are kept
-FIGURE_FROM = 0.4  # value of the figure map above which its components are cut out
-MOST_COMPONENTS = 4  # whose boxes join the proposals
+# Values of the figure map above which its components are cut out. Thin parts (sails, tails, legs) are faint in it, and
+# things that touch are one above a low value: no single value suits all images.
+FIGURE_LEVELS = (0.2, 0.4, 0.6)
+MOST_COMPONENTS = 4  # of a level, whose boxes join the proposals
 SMALLEST_COMPONENT = 0.002  # share of the image's pixels
 ALREADY_THERE = 0.9  # overlap with a proposal from which a component's box adds nothing
 COMPONENTS_RANK = 0.9  # a component's box is as likely to hold an object as the proposal at this quantile
@@ -93,13 +95,13 @@ class Looker:
             from bagwise.discovery.proposals.outlines import with_outlines
 
             figure = with_outlines(figure, edges)
-            found = component_boxes(figure, (width, height), SMALLEST_COMPONENT)[:MOST_COMPONENTS]
-            boxes, objectness = join_components(boxes, objectness, found.astype(np.float32))
+            for found in component_boxes(figure, (width, height), SMALLEST_COMPONENT):
+                boxes, objectness = join_components(boxes, objectness, found[:MOST_COMPONENTS].astype(np.float32))
         return Look(boxes, objectness, edges, figure)
 
 
-def component_boxes(figure: np.ndarray, size: tuple[int, int], smallest: float = 0.0) -> np.ndarray:
-    """Boxes of the components of a small figure map.
+def component_boxes(figure: np.ndarray, size: tuple[int, int], smallest: float = 0.0) -> list[np.ndarray]:
+    """Boxes of the components of a small figure map, above each of `FIGURE_LEVELS`.
 
     Parameters
     ----------
@@ -110,14 +112,14 @@ def component_boxes(figure: np.ndarray, size: tuple[int, int], smallest: float =
 
     Returns
     -------
-    float64 array (n, 4)
-        In pixels of the image, the largest component first.
+    list of float64 arrays (n, 4)
+        For each level, in pixels of the image, the largest component first.
     """
     if not figure.any():
-        return np.empty((0, 4))
-    found = components(figure, 255 * FIGURE_FROM)
-    stretch = [size[0] / figure.shape[1], size[1] / figure.shape[0]]
-    return found.boxes[found.shares >= smallest] * np.tile(stretch, 2)
+        return [np.empty((0, 4)) for _ in FIGURE_LEVELS]
+    stretch = np.tile([size[0] / figure.shape[1], size[1] / figure.shape[0]], 2)
+    found = [components(figure, 255 * level) for level in FIGURE_LEVELS]
+    return [each.boxes[each.shares >= smallest] * stretch for each in found]
 
 
 def join_components(boxes: np.ndarray, objectness: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
