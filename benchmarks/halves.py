@@ -1,9 +1,10 @@
 """Classes learned on one half of the images, found in the other, of which nobody said what they show.
 
-    python benchmarks/halves.py VOC_ROOT -o FOLDER [--split train]
+    python benchmarks/halves.py VOC_ROOT -o FOLDER [--split train] [--features RUN]
 
 The first, third, fifth, ... image by name are learned from, the others are asked. Prints average precision of the
 boxes, one per image and class, and of the images: how well it is told which of them show a class.
+--features takes boxes and features, which know nothing of classes, from a run on all the images: most of the time.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from unseen import lend
 
 from bagwise._utils.atomic import write_text
 from bagwise.discovery.evaluation.runs import evaluate_run
@@ -78,9 +80,13 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--split")
+    parser.add_argument("--features", type=Path)
     options = parser.parse_args()
     truth = read_source(options.source, split=options.split)
     known, asked = halves(truth)
+    if options.features:
+        for name in ("learned", "found"):
+            lend(RunFolder(options.features).store_path, options.output / name)
     learned = discover(known, options.output / "learned", say=print)
     found = discover_unlabelled(
         learned.path, without_labels(asked), options.output / "found", threshold=KEEP_FROM, say=print
