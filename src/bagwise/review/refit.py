@@ -13,6 +13,7 @@ import bagwise
 from bagwise._utils.lock import sole_use
 from bagwise.bags import Bags
 from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.learning.confidence import Logistic
 from bagwise.discovery.learning.learn import learn_class
 from bagwise.discovery.learning.localize import Answer, files_with, localize, rivals_of
 from bagwise.discovery.learning.models import (
@@ -121,6 +122,8 @@ class Learner:
         if self.settings.recipe.method == OBJECTNESS_ALONE:
             raise ValueError("this run was made with objectness alone: there is no model to fit again")
         self.images = images_of(reviewed)
+        known = (model.calibration.agreement for model in self.models.values() if model.model is not None)
+        self._agreement = next(known, Logistic())  # the same for all classes of a run
         # Wrong labels get boxes too, though nothing is learned from them: a person may think again.
         self._wrong = [pair for pair, state in decisions.items() if state.status == "absent" and pair[0] in self.store]
 
@@ -146,6 +149,7 @@ class Learner:
         before = self.models[label]
         if before.model is None and label not in self.run.classes:  # new: how far to trust it is not known yet
             before = learn_class(self.images, self.store, label, recipe, before.prior)
+            before = replace(before, calibration=before.calibration.agreeing(self._agreement))
         bags = bags_of(self.store, shown + absent, before.prior)
         scores = bags.split(before.scores(bags)) if known else []
         found = [

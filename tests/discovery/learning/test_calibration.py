@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bagwise.discovery.learning.confidence import Calibration, Logistic, place_log_odds
+from bagwise.discovery.learning.confidence import Agreement, Calibration, Logistic, agreement_curve, place_log_odds
 
 
 def test_logistic_rises_and_fits():
@@ -34,7 +34,11 @@ def test_accuracy_is_the_root_of_agreement():
     odds = rng.normal(0, 2, 4000)
     accuracy = np.sqrt(1 / (1 + np.exp(-odds)))
     right = [rng.random(4000) < accuracy for _ in range(2)]
-    fitted = Calibration.fit(odds, right[0], odds, right[0] & right[1])
+    # In one class or in two: the curve is common to all.
+    halves = [Agreement(odds[part], (right[0] & right[1])[part]) for part in (slice(1000), slice(1000, None))]
+    curve = agreement_curve(halves)
+    assert curve == agreement_curve([Agreement(odds, right[0] & right[1])])
+    fitted = Calibration.fit(odds, right[0]).agreeing(curve)
     assert np.abs(fitted.place(odds) - accuracy).mean() < 0.02
     assert fitted.place(odds).mean() == pytest.approx(right[0].mean(), abs=0.03)
 
@@ -43,10 +47,11 @@ def test_few_images_prove_little():
     """However sure the models, n images that all agree allow no more than (n + 1) / (n + 2)."""
     for n in (3, 9, 30):
         odds = np.linspace(5, 9, n)
-        fitted = Calibration.fit(odds, np.ones(n, bool), odds, np.ones(n, bool))
+        fitted = Calibration.fit(odds, np.ones(n, bool)).agreeing(agreement_curve([Agreement(odds, np.ones(n, bool))]))
         sure = fitted.place(np.array([10.0]))[0]
         assert sure <= (n + 1) / (n + 2)
         assert fitted.images == n
     assert Calibration().place(np.array([10.0]))[0] <= 0.5
-    none = Calibration.fit(odds, np.ones(n, bool), odds, np.zeros(n, bool))
-    assert none.place(odds).max() < 0.5
+    none = agreement_curve([Agreement(odds, np.zeros(n, bool))])
+    assert fitted.agreeing(none).place(odds).max() < 0.5
+    assert agreement_curve([Agreement(odds[:0], np.zeros(0, bool))]) == agreement_curve([]) == Logistic()

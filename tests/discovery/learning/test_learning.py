@@ -8,8 +8,8 @@ import pytest
 import bagwise
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning import models as learning
-from bagwise.discovery.learning.confidence import Calibration
-from bagwise.discovery.learning.learn import learn_class
+from bagwise.discovery.learning.confidence import Calibration, agreement_curve
+from bagwise.discovery.learning.learn import agreed_among, learn_class
 from bagwise.discovery.learning.localize import localize, objects_among, rivals_of
 from bagwise.discovery.learning.models import (
     ClassModel,
@@ -68,6 +68,21 @@ def test_same_seed_same_model(known):
     one, two = (learn_class(images, store, "b", RECIPE, prior) for _ in range(2))
     np.testing.assert_array_equal(one.model.coef_, two.model.coef_)
     assert one.calibration == two.calibration
+    np.testing.assert_array_equal(one.agreement, two.agreement)
+
+
+def test_classes_of_a_run_share_what_agreement_tells(known):
+    images, store = known
+    prior = Objectness.of_store(store, images.files, 2.0)
+    alone = [learn_class(images, store, label, RECIPE, prior) for label in ("a", "b")]
+    shared = agreed_among(alone)
+    curve = agreement_curve([model.agreement for model in alone])
+    for before, after in zip(alone, shared):
+        assert len(before.agreement.log_odds) == before.calibration.images
+        assert after.calibration == before.calibration.agreeing(curve)
+        assert after.calibration.shown_slope == before.calibration.shown_slope
+    unlearned = ClassModel("c", None, Calibration(), prior)
+    assert agreed_among([unlearned])[0].calibration == Calibration()
 
 
 @pytest.mark.parametrize("method", ["MISVC", "MI-SVM", "MultiFoldSVC", "edge-boxes"])

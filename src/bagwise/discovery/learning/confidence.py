@@ -4,10 +4,13 @@ Two questions, two answers. Is the class in the image? The best scores of its bo
 class or not. Is this the place? Two views that know nothing of each other are asked: the class's model without the
 figure map, and the figure map without the class. Where mistakes are independent, the two agree by mistake only rarely,
 so they agree about as often as both are right: the accuracy of one is the square root of how often they agree. How
-often they agree is learned from how the scores spread over places: the share that falls on boxes like the answer.
+often they agree is learned from how the scores spread over places: the share that falls on boxes like the answer. One
+curve serves all classes of a run: what a class's own images say of it is mostly chance, also where there are a hundred.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -54,7 +57,7 @@ class Calibration:
     shown_slope, shown_intercept : float
         Of the probability that the class is shown, given what speaks for it in the whole image.
     agree_slope, agree_intercept : float
-        Of the probability that the two views agree, given `place_log_odds`.
+        Of the probability that the two views agree, given `place_log_odds`: see `agreement_curve`.
     images : int
         That show the class: confidence stays below what so many can prove.
     """
@@ -76,11 +79,11 @@ class Calibration:
 
     def place(self, log_odds: np.ndarray) -> np.ndarray:
         """Probability that a box is the class's place, from its `place_log_odds`."""
-        return self.most * np.sqrt(Logistic(self.agree_slope, self.agree_intercept)(log_odds))
+        return self.most * np.sqrt(self.agreement(log_odds))
 
     @classmethod
-    def fit(cls, presence: np.ndarray, shows: np.ndarray, log_odds: np.ndarray, agreed: np.ndarray) -> "Calibration":
-        """Learn from images that the scoring models had not seen.
+    def fit(cls, presence: np.ndarray, shows: np.ndarray) -> "Calibration":
+        """Learn how likely the class is shown from images that the scoring models had not seen.
 
         Parameters
         ----------
@@ -88,17 +91,45 @@ class Calibration:
             What speaks for the class in each image.
         shows : bool array (n,)
             Whether the image shows the class.
-        log_odds : array (m,)
-            `place_log_odds` of the answers in the images that show the class.
-        agreed : bool array (m,)
-            Whether the two views chose the same place there.
         """
         shown = Logistic.fit(presence, shows)
-        # One image more in which they agree and one in which they do not, neither better nor worse than the others:
-        # of a class with few images nothing is certain.
-        middle = np.full(2, log_odds.mean())
-        agree = Logistic.fit(np.append(log_odds, middle), np.append(agreed, [True, False]))
-        return cls(shown.slope, shown.intercept, agree.slope, agree.intercept, len(log_odds))
+        return cls(shown.slope, shown.intercept, images=int(shows.sum()))
+
+    @property
+    def agreement(self) -> Logistic:
+        """The probability that the two views agree, given `place_log_odds`."""
+        return Logistic(self.agree_slope, self.agree_intercept)
+
+    def agreeing(self, curve: Logistic) -> "Calibration":
+        """A copy with another `agreement`."""
+        return replace(self, agree_slope=curve.slope, agree_intercept=curve.intercept)
+
+
+class Agreement(NamedTuple):
+    """What models said of images of a class that they had not seen.
+
+    Attributes
+    ----------
+    log_odds : array (n,)
+        `place_log_odds` of the answers.
+    agreed : bool array (n,)
+        Whether the two views chose the same place.
+    """
+
+    log_odds: np.ndarray
+    agreed: np.ndarray
+
+
+def agreement_curve(found: Iterable[Agreement]) -> Logistic:
+    """How likely the two views agree, given `place_log_odds`, learned from the classes of a run together."""
+    parts = [each for each in found if len(each.log_odds)]
+    if not parts:
+        return Logistic()
+    log_odds, agreed = (np.concatenate(each) for each in zip(*parts, strict=True))
+    # One image more in which they agree and one in which they do not, neither better nor worse than the others: of few
+    # images nothing is certain.
+    middle = np.full(2, log_odds.mean())
+    return Logistic.fit(np.append(log_odds, middle), np.append(agreed, [True, False]))
 
 
 def scores_in_parts(model: InstanceScorer, bags: Bags) -> np.ndarray:

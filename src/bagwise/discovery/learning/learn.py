@@ -7,7 +7,13 @@ import numpy as np
 
 from bagwise.base import InstanceScorer
 from bagwise.discovery.features.store import FeatureStore
-from bagwise.discovery.learning.confidence import Calibration, place_log_odds, same_place
+from bagwise.discovery.learning.confidence import (
+    Agreement,
+    Calibration,
+    agreement_curve,
+    place_log_odds,
+    same_place,
+)
 from bagwise.discovery.learning.models import (
     OBJECTNESS_ALONE,
     ClassModel,
@@ -110,21 +116,17 @@ def learned(lesson: Lesson, models: Sequence[InstanceScorer], store: FeatureStor
     found = ClassModel(lesson.label, models[0], Calibration(), prior, lesson.recipe.ranking, trust)
     if len(models) == 1:
         return found
-    calibration, held_out = _calibrate(store, found, lesson, models[1:])
-    return replace(found, calibration=calibration, held_out=held_out)
+    return _calibrated(store, found, lesson, models[1:])
 
 
-def _calibrate(
-    store: FeatureStore, model: ClassModel, lesson: Lesson, models: Sequence[InstanceScorer]
-) -> tuple[Calibration, dict[str, InstanceScorer]]:
-    """Ask models about images that they had not seen.
+def agreed_among(models: Sequence[ClassModel]) -> list[ClassModel]:
+    """The classes of a run with the curve of confidence that they have in common: see `agreement_curve`."""
+    curve = agreement_curve(model.agreement for model in models if model.agreement is not None)
+    return [replace(model, calibration=model.calibration.agreeing(curve)) for model in models]
 
-    Returns
-    -------
-    calibration : Calibration
-    held_out : dict of str to InstanceScorer
-        The models, by the image that each was learned without, where every image was left out by itself.
-    """
+
+def _calibrated(store: FeatureStore, model: ClassModel, lesson: Lesson, models: Sequence[InstanceScorer]) -> ClassModel:
+    """A class with what models say about images that they had not seen."""
     files, y = lesson.files, lesson.shown
     n_shown = int(y.sum())
     presence = np.empty(len(y))
@@ -140,4 +142,5 @@ def _calibrate(
                 by_class, by_figure = image.boxes[image.alone.argmax()], image.boxes[image.figure.argmax()]
                 agreed[bag] = same_place(by_class, by_figure)
     one_by_one = dict(zip(files, models)) if len(models) == n_shown else {}
-    return Calibration.fit(presence, y, odds, agreed), one_by_one
+    calibration = Calibration.fit(presence, y)
+    return replace(model, calibration=calibration, held_out=one_by_one, agreement=Agreement(odds, agreed))

@@ -14,7 +14,7 @@ import bagwise
 from bagwise.bags import Bags
 from bagwise.base import InstanceScorer
 from bagwise.discovery.features.store import FeatureStore
-from bagwise.discovery.learning.confidence import Calibration, scores_in_parts
+from bagwise.discovery.learning.confidence import Agreement, Calibration, scores_in_parts
 from bagwise.discovery.learning.ranking import Ranking
 from bagwise.discovery.sources.imageset import ImageSet
 from bagwise.registry import class_name, classifiers
@@ -201,8 +201,10 @@ class ClassModel:
     trust : float
         How much the model's word counts against objectness and figure, 0 to 1: a model of few images knows little.
     held_out : mapping of str to InstanceScorer
-        Of a class of few images, for each of them a model that was learned from the others. Only of the run that
-        learned the class; it is not saved.
+        Of a class of few images, for each of them a model that was learned from the others.
+    agreement : Agreement, optional
+        What its images say about confidence. This and ``held_out`` are only of the run that learned the class; they
+        are not saved.
     """
 
     label: str
@@ -212,6 +214,7 @@ class ClassModel:
     ranking: Ranking = field(default_factory=Ranking)
     trust: float = 1.0
     held_out: Mapping[str, InstanceScorer] = field(default_factory=dict)
+    agreement: Agreement | None = None
 
     def scores(self, bags: Bags) -> np.ndarray:
         """Score of every box, (n_instances,); the bags carry the prior."""

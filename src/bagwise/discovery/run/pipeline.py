@@ -19,6 +19,7 @@ from bagwise._utils.cluster import Cluster
 from bagwise._utils.lock import sole_use
 from bagwise._utils.words import counted
 from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.learning.learn import agreed_among
 from bagwise.discovery.learning.localize import Answer
 from bagwise.discovery.learning.models import OBJECTNESS_ALONE, RMI, ClassModel, Objectness, Recipe, check_method
 from bagwise.discovery.learning.snapshots import STEPS, snapshots_of_class
@@ -169,7 +170,7 @@ def _discover(images: ImageSet, run: _Run, settings: Settings, snapshots: bool, 
     prior = Objectness.of_store(store, labelled, settings.recipe.prior_weight)
     classes = images.classes
     with run.timed("learning"):
-        models = executor.learn(learn_tasks(images, store, classes, settings, prior))
+        models = agreed_among(executor.learn(learn_tasks(images, store, classes, settings, prior)))
     for model in models:
         if model.model is None and settings.recipe.method != OBJECTNESS_ALONE:
             problems.append(Problem(model.label, "every image shows it, or none could be read: not learned"))
