@@ -243,3 +243,13 @@ def frame(**changes):
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("index", [slice(1, 3), [1, 2], np.array([False, True, True, False]), np.arange(4)])
+def test_neighbours_are_not_copied(index):
+    bags = Bags([np.full((m, 2), float(m)) for m in (1, 2, 3, 4)])
+    taken = bags[index]
+    assert np.shares_memory(taken.instances, bags.instances)
+    for one, other in zip(taken, np.array([1, 2, 3, 4])[index], strict=True):
+        np.testing.assert_array_equal(one, np.full((other, 2), float(other)))
+    assert not np.shares_memory(bags[[2, 1]].instances, bags.instances)
