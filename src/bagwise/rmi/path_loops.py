@@ -218,7 +218,7 @@ def sparse_steps(
     """The same on CSR rows, at a cost of O(nonzeros of the bag) per step.
 
     The sum of a candidate's iterates is mass * W - U, where mass is the sum of the scales so far and U collects every
-    change of W times the mass before it; squares = ‖W‖² is carried along.
+    change of W times the mass before it; squares = ‖W‖² is carried along, and summed anew when W is written anew.
     """
     d, n = W.shape
     longest = 0
@@ -246,10 +246,13 @@ def sparse_steps(
         for k in range(n):
             visits[k] = left_out[k] != fold[i]
             if scale[k] < SMALLEST_SCALE:
+                # The sum stays what it was; dividing the mass by the scale instead would let it grow without bound.
+                squares[k] = ZERO
                 for f in range(d):
+                    U[f, k] -= mass[k] * W[f, k]
                     W[f, k] *= scale[k]
-                squares[k] *= scale[k] * scale[k]
-                mass[k] /= scale[k]
+                    squares[k] += W[f, k] * W[f, k]
+                mass[k] = ZERO
                 scale[k] = ONE
         _begin_step(visits, weight[i], c, m, step, average_from, lam, scale, b, unused, intercept, kept, eta)
         for j in range(m):
