@@ -132,7 +132,25 @@ def test_path_tells_what_was_compared():
 
 
 def test_neighbours_smooth_the_path():
-    np.testing.assert_allclose(path.with_neighbours(np.array([[4.0, 0.0, 8.0]])), [[3.0, 3.0, 6.0]])
+    np.testing.assert_allclose(path.with_neighbours(np.array([[4.0, 0.0, 8.0]])), [[2.0, 3.0, 4.0]])
+    np.testing.assert_allclose(path.with_neighbours(np.array([[4.0]])), [[4.0]])
+
+
+def test_where_bags_say_nothing_the_stronger_lam_is_taken():
+    """Out-of-fold scores that know nothing of the labels: a weak λ may not win by a hair."""
+    rng = np.random.RandomState(0)
+    chosen = []
+    for _ in range(20):
+        bags, y = Bags([rng.randn(4, 5) for _ in range(60)]), np.arange(60) % 2
+        chosen.append(RMISVC(scaling="standard", pooling="noisy-or", epochs=10, random_state=0).fit(bags, y).lam_)
+    assert np.median(chosen) >= 0.03
+
+
+def test_a_weaker_lam_is_worth_a_quarter_of_a_nat():
+    bags, y = concept_problem(60)
+    found = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_
+    price = found["smoothed_log_loss"] - path.with_neighbours(found["log_loss"])
+    np.testing.assert_allclose(price, 0.25 / 60 * np.arange(len(path.LAMS)), atol=1e-12)
 
 
 def test_the_same_for_every_form():

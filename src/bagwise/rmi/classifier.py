@@ -132,8 +132,8 @@ class RMISVC(LinearScorer):
         Slope and offset of the logistic curve over the log-odds of each binary problem.
     path_ : dict of (n_candidates,) arrays, or None where nothing was compared
         ``lam``, ``scaling`` and ``pooling`` of each candidate; ``log_loss``, that of its calibrated out-of-fold scores
-        (the mean over binary problems); ``smoothed_log_loss``, the same averaged with the neighbours on the path;
-        ``chosen``, True for the one with the smallest of these.
+        (the mean over binary problems); ``smoothed_log_loss``, the same averaged with the neighbours on the path, and
+        a little higher for weaker λ; ``chosen``, True for the one with the smallest of these.
     n_steps_ : int
         Steps made in all, ``partial_fit``, warm starts and those of a chosen candidate included.
     n_iter_ : int

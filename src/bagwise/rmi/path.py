@@ -6,7 +6,9 @@ loss; the candidate with the smallest one is chosen, and its curve is the calibr
 accuracy, because on a hundred bags accuracy moves in steps of a percent and many candidates share the best value.
 
 Neighbouring λ give nearly the same model, so a candidate is judged together with its neighbours on the path: that
-takes half of the chance out of the choice.
+takes half of the chance out of the choice. And where the bags say little, the stronger λ is taken: each step to a weaker
+one must explain the bags better by a quarter of a nat in all. Otherwise noise, which every λ explains equally badly,
+would as often as not be answered by the weakest λ, whose model is an accident of the bags it has seen.
 
 The models of one scaling are fitted side by side in one walk over the bags (path_loops.py). They do not start from
 one another: Pegasos' first step forgets where it started. The final fit, on all bags, starts from the mean of the
@@ -41,6 +43,8 @@ LAMS = tuple(float(10**exponent) for exponent in np.arange(-1, -4.6, -0.5))  # f
 POOLINGS = ("normalized", "noisy-or")
 # With so few columns or fewer, the length of an instance is among what may be kept.
 FEW_COLUMNS = 10
+# What a step on the path must gain, in nats for all bags together. Of hundreds of bags that say anything, it is nothing.
+PRICE_OF_A_STEP = 0.25
 # Taken where a class has a single bag, so that nothing can be held out: the best fixed values on the paper's sets.
 FALLBACK_LAM = 10**-2.5
 
@@ -117,7 +121,7 @@ class Search:
                 log_odds = calibrated(scores[at][:, [k]], curves[(*at, [k])])[:, 0]
                 losses[(*at, k)] = log_loss(log_odds, target, weight)
         loss = losses.mean(axis=-1)
-        smoothed = with_neighbours(loss)
+        smoothed = with_neighbours(loss) + PRICE_OF_A_STEP * np.arange(shape[-1]) / len(problem.bags)
         best = tuple(int(i) for i in np.unravel_index(smoothed.argmin(), shape))
         calibration = np.array(
             [
@@ -140,8 +144,13 @@ class Search:
 
 
 def with_neighbours(loss: FloatArray) -> FloatArray:
-    """Half of each value and a quarter of its neighbours along the last axis; at the ends, the value itself."""
-    padded = np.concatenate([loss[..., :1], loss, loss[..., -1:]], axis=-1)
+    """Half of each value and a quarter of either neighbour along the last axis; at the ends, half of the only one.
+
+    An end that were averaged less would have the more chance in it, and be chosen by it.
+    """
+    if loss.shape[-1] == 1:
+        return loss
+    padded = np.concatenate([loss[..., 1:2], loss, loss[..., -2:-1]], axis=-1)
     return padded[..., 1:-1] / 2 + (padded[..., :-2] + padded[..., 2:]) / 4
 
 
