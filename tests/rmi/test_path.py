@@ -91,7 +91,8 @@ def test_extremes_stay_finite(form, shift, lam):
     )
     how = Grid([lam], path.POOLINGS, 100, True, "safe", search().orders)
     found = out_of_fold(how, problem, 0, fold_of_each_bag(problem.targets), 7)
-    assert np.isfinite(found.scores).all() and np.isfinite(found.coef).all()
+    assert np.isfinite(found.scores).all()
+    assert np.isfinite(found.coef).all()
     # A mean of iterates lies in the ball that holds each of them, but for rounding in the lengths carried along.
     for pooling, bags in enumerate([with_size_prior(problem.bags), problem.bags]):
         own = replace(problem, bags=bags, loss=replace(problem.loss, lam=lam))

@@ -6,9 +6,9 @@ loss; the candidate with the smallest one is chosen, and its curve is the calibr
 accuracy, because on a hundred bags accuracy moves in steps of a percent and many candidates share the best value.
 
 Neighbouring λ give nearly the same model, so a candidate is judged together with its neighbours on the path: that
-takes half of the chance out of the choice. And where the bags say little, the stronger λ is taken: each step to a weaker
-one must explain the bags better by a quarter of a nat in all. Otherwise noise, which every λ explains equally badly,
-would as often as not be answered by the weakest λ, whose model is an accident of the bags it has seen.
+takes half of the chance out of the choice. And where the bags say little, the stronger λ is taken: each step to a
+weaker one must explain the bags better by a quarter of a nat in all. Otherwise noise, which every λ explains equally
+badly, would as often as not be answered by the weakest λ, whose model is an accident of the bags it has seen.
 
 The models of one scaling are fitted side by side in one walk over the bags (path_loops.py). They do not start from
 one another: Pegasos' first step forgets where it started. The final fit, on all bags, starts from the mean of the
@@ -43,7 +43,7 @@ LAMS = tuple(float(10**exponent) for exponent in np.arange(-1, -4.6, -0.5))  # f
 POOLINGS = ("normalized", "noisy-or")
 # With so few columns or fewer, the length of an instance is among what may be kept.
 FEW_COLUMNS = 10
-# What a step on the path must gain, in nats for all bags together. Of hundreds of bags that say anything, it is nothing.
+# What a step to a weaker λ must gain, in nats for all bags together: next to nothing where these say anything.
 PRICE_OF_A_STEP = 0.25
 # Taken where a class has a single bag, so that nothing can be held out: the best fixed values on the paper's sets.
 FALLBACK_LAM = 10**-2.5
