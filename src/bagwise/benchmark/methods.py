@@ -188,7 +188,8 @@ def _everything() -> list[Method]:
         _with_defaults("CitationKNN", {"metric": ["modified", "minimal"], "n_references": [1, 2, 3]}, inner_repeats=3),
         _with_defaults("SingleInstance", sets=SETS),
         _vote(),
-        *(_with_defaults(name, fixed=five_networks) for name in ("MiNet", "MINet", "AttentionMIL", "RMINet")),
+        _with_defaults("MiNet", fixed={name: {**own, "pooling": "max"} for name, own in five_networks.items()}),
+        *(_with_defaults(name, fixed=five_networks) for name in ("MINet", "AttentionMIL", "RMINet")),
     ]
     # All others run with default settings.
     names = {method.name for method in listed}

@@ -144,8 +144,9 @@ class MiNet(DeepClassifier):
     ----------
     hidden : tuple of int
         Widths of the hidden layers.
-    pooling : {"max", "mean", "lse"}
-        How log-odds of instances become those of the bag: the highest, the mean, or log-mean-exp in between.
+    pooling : {"lse", "max", "mean"}, default="lse"
+        How log-odds of instances become those of the bag: log-mean-exp, the highest, or the mean. The highest lets one
+        instance of each bag learn at a time, and on a few hundred bags often learns nothing.
     class_weight : dict, "balanced" or None, default None
         Factors of the weights of bags by their label.
     positive : label, default None
@@ -175,7 +176,7 @@ class MiNet(DeepClassifier):
         self,
         hidden: tuple[int, ...] = (256, 128, 64),
         *,
-        pooling: str = "max",
+        pooling: str = "lse",
         dropout: float = 0.0,
         n_estimators: int = 1,
         epochs: int = 100,
