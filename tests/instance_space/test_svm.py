@@ -14,7 +14,7 @@ from bagwise._utils.row_loops import row_store
 from bagwise.instance_space._dual import Items
 from bagwise.instance_space._kernel_machine import InstanceKernel, KernelMachine
 from bagwise.instance_space._linear import LinearMachine
-from bagwise.instance_space._linear_loops import passes
+from bagwise.instance_space._linear_loops import check, passes
 
 
 def quadratic_programme(x, offsets, sign, cap):
@@ -50,9 +50,10 @@ def test_linear_machine_solves_the_quadratic_programme(form, seed):
     x, offsets, sign, cap = groups(seed)
     value, w = quadratic_programme(x, offsets, sign, cap)
     machine = LinearMachine(form(x), seed=7)
-    objective = machine.solve(Items.start(np.arange(len(x)), offsets, sign, cap), 1e-10, 100_000)
+    objective, z = machine.solve(Items.start(np.arange(len(x)), offsets, sign, cap), 1e-10, 100_000)
     assert objective == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(np.append(machine.coef, machine.intercept), w, atol=1e-4)
+    np.testing.assert_allclose(z, x @ machine.coef + machine.intercept, atol=1e-12)
 
 
 @pytest.mark.parametrize("cache_size", [1.0, 1e-9])  # all rows of the kernel, or only two at a time
@@ -62,8 +63,11 @@ def test_kernel_machine_agrees_with_the_linear_one(form, cache_size):
     items = [Items.start(np.arange(len(x)), offsets, sign, cap) for _ in range(2)]
     linear = LinearMachine(form(x), seed=0)
     kernel = KernelMachine(form(x), InstanceKernel("poly", 1.0, 0.0, 1), cache_size)
-    assert kernel.solve(items[1], 1e-9, 1000) == pytest.approx(linear.solve(items[0], 1e-9, 100_000), rel=1e-7)
-    np.testing.assert_allclose(kernel.scores(), linear.scores(), atol=1e-4)
+    found, expected = kernel.solve(items[1], 1e-9, 1000), linear.solve(items[0], 1e-9, 100_000)
+    assert found[0] == pytest.approx(expected[0], rel=1e-7)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-4)
+    rows = np.array([7, 0, 3])
+    np.testing.assert_allclose(kernel.scores(rows), linear.scores(rows), atol=1e-4)
 
 
 @pytest.mark.parametrize("cache_size", [1.0, 1e-9])
@@ -81,11 +85,43 @@ def test_kernel_machine_on_features_of_the_kernel_matrix(kind, value, cache_size
     kernel = InstanceKernel(kind, 0.3, 2.0, 3)
     machine = KernelMachine(x, kernel, cache_size)
     items = Items.start(np.arange(len(x)), offsets, sign, cap)
-    assert machine.solve(items, 1e-9, 1000) == pytest.approx(expected, rel=1e-6)
-    np.testing.assert_allclose(machine.scores(), root @ w[:-1] + w[-1], atol=1e-3)
+    objective, z = machine.solve(items, 1e-9, 1000)
+    assert objective == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(z, root @ w[:-1] + w[-1], atol=1e-3)
     coefficients = items.coefficients()
     again = kernel.weighted_sum(x, x, coefficients[None])[:, 0] + coefficients.sum()
-    np.testing.assert_allclose(again, machine.scores(), atol=1e-9)
+    np.testing.assert_allclose(again, z, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_check_against_plain_numpy(form):
+    """Rows in another order than the items, a prior, variables at both bounds, groups of one and of several."""
+    x, offsets, sign, cap = groups(2)
+    rng = np.random.RandomState(0)
+    n, rows = len(x), rng.permutation(len(x))
+    prior, w, bias, far = rng.randn(n), rng.randn(x.shape[1]), np.array([0.3]), 0.2
+    group = np.repeat(np.arange(len(sign)), np.diff(offsets))
+    share = np.array([0.0, 1.0, 0.5, 1.0, 0.0, 0.0, 0.4])  # of the cap: bounds more often than not
+    alpha = cap[group] * np.resize(share, n)
+    items = Items(rows, offsets, sign, cap, alpha, prior)
+    z, slope, active = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+    loss, linear, n_active = check(
+        row_store(form(x)), rows, offsets, sign, cap, far, alpha, w, bias, prior, z, slope, active
+    )
+
+    scores = x @ w + bias[0] + prior
+    np.testing.assert_allclose(z, scores[rows], atol=1e-12)
+    beyond = items.item_sign * scores[rows] - 1
+    np.testing.assert_allclose(slope, beyond, atol=1e-12)
+    square = float(w @ w + bias[0] ** 2)
+    assert 0.5 * square + loss == pytest.approx(items.objective(scores, square))
+    assert max(square + loss - linear, 0) == pytest.approx(items.gap(scores, square))
+    alone = np.diff(offsets)[group] == 1
+    at_zero, at_cap = (alpha == 0) & (beyond > far), alone & (alpha == cap[group]) & (beyond < -far)
+    assert at_zero.any()
+    assert at_cap.any()
+    assert not (at_zero | at_cap).all()
+    np.testing.assert_array_equal(active[:n_active], np.flatnonzero(~(at_zero | at_cap)))
 
 
 def test_passes_against_plain_numpy():

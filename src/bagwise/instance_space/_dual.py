@@ -78,8 +78,15 @@ class Machine(Protocol):
     def move(self, rows: IntArray, steps: FloatArray) -> None:
         """Add Σ steps[k] φ(x_rows[k]) to w."""
 
-    def solve(self, items: Items, tol: float, max_passes: int) -> float:
-        """Bring the items' dual variables, and w, to a duality gap of tol times the objective; return the objective."""
+    def solve(self, items: Items, tol: float, max_passes: int) -> tuple[float, FloatArray]:
+        """Bring the items' dual variables, and w, to a duality gap of tol times the objective.
 
-    def scores(self) -> FloatArray:
-        """(n_rows,) w · φ(x) + b, and the prior."""
+        Returns
+        -------
+        objective : float
+        z : (n_items,) array
+            Scores of the items.
+        """
+
+    def scores(self, rows: IntArray) -> FloatArray:
+        """w · φ(x) + b, and the prior, of some rows."""

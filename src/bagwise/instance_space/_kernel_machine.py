@@ -85,10 +85,10 @@ class KernelMachine:
     def move(self, rows: IntArray, steps: FloatArray) -> None:
         self._kernels.add_rows(*self._rows, rows, steps, self._z)
 
-    def scores(self) -> FloatArray:
-        return self._z.copy()
+    def scores(self, rows: IntArray) -> FloatArray:
+        return self._z[rows]
 
-    def solve(self, items: Items, tol: float, max_passes: int) -> float:
+    def solve(self, items: Items, tol: float, max_passes: int) -> tuple[float, FloatArray]:
         used, diagonal = items.used(), self._diagonal[items.rows]
         batch = max(len(items.rows) // 4, 100)
         accuracy = 0.1
@@ -103,4 +103,4 @@ class KernelMachine:
                 break
             if made < batch:
                 accuracy /= 4
-        return objective
+        return objective, self._z[items.rows]

@@ -55,32 +55,32 @@ class LinearMachine:
         self._kernels.add_rows(self._store, rows, steps, self.coef)
         self._bias[0] += steps.sum()
 
-    def scores(self) -> FloatArray:
-        z = np.empty(self._n_rows)
-        self._kernels.scores(self._store, self.coef, self._bias, z)
-        return z + self._prior
+    def scores(self, rows: IntArray) -> FloatArray:
+        z = np.empty(len(rows))
+        self._kernels.scores(self._store, rows, self.coef, self._bias, self._prior, z)
+        return z
 
     def square(self) -> float:
         """‖w‖² + b²."""
         return float(self.coef @ self.coef + self._bias[0] ** 2)
 
-    def solve(self, items: Items, tol: float, max_passes: int) -> float:
-        group, sign, used = items.group, items.item_sign, items.used()
-        single = np.diff(items.offsets)[group] == 1
-        norm2 = self._norm2[items.rows]
+    def solve(self, items: Items, tol: float, max_passes: int) -> tuple[float, FloatArray]:
+        group, used, norm2 = items.group, items.used(), self._norm2[items.rows]
+        z, slope = np.empty(len(items.rows)), np.empty(len(items.rows))
+        active = np.empty(len(items.rows), dtype=np.int64)
         done, passes = 0, FIRST_PASSES
         while True:
-            z = self.scores()
-            objective = items.objective(z, self.square())
-            if items.gap(z, self.square()) <= tol * objective or done >= max_passes:
-                return objective
-            slope = sign * z[items.rows] - 1
-            resting = (items.alpha <= 0) & (slope > FAR_FROM_MARGIN)
-            resting |= single & (items.alpha >= items.cap[group]) & (slope < -FAR_FROM_MARGIN)
-            active = np.flatnonzero(~resting)
+            loss, linear, n_active = self._kernels.check(
+                self._store, items.rows, items.offsets, items.sign, items.cap, FAR_FROM_MARGIN,
+                items.alpha, self.coef, self._bias, self._prior, z, slope, active,
+            )  # fmt: skip
+            square = self.square()
+            objective = 0.5 * square + loss
+            if max(objective - linear + 0.5 * square, 0.0) <= tol * objective or done >= max_passes:
+                return objective, z
             self._state = self._kernels.passes(
                 self._store, items.rows, group, items.offsets, items.sign, items.cap, norm2,
-                items.alpha, used, slope, active, self.coef, self._bias, self._prior, passes,
+                items.alpha, used, slope, active[:n_active], self.coef, self._bias, self._prior, passes,
                 np.uint64(self._state),
             )  # fmt: skip
             done, passes = done + passes, min(2 * passes, MOST_PASSES)

@@ -67,10 +67,45 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
 
 
 @loop
-def scores(store, w, bias, z):
-    """z = X w + intercept, for all rows."""
-    for row in range(len(z)):
-        z[row] = row_dot(store, row, w) + bias[0]
+def check(store, rows, offsets, sign, cap, far, alpha, w, bias, prior, z, slope, active):
+    """Scores of all items, and what follows from them, in one pass over their rows.
+
+    Fills z with the score of each item, slope with its derivative y z - 1, and the first entries of active with the
+    items that should take part in the next passes: not those further than far beyond the margin whose dual
+    variable is at the bound that they would cross.
+
+    Returns
+    -------
+    loss : float
+        Σ cap[g] · (largest loss of an item of g)
+    linear : float
+        Σ alpha · (1 - y · prior), the part of the dual objective that is linear.
+    n_active : int
+    """
+    loss, linear, n_active = 0.0, 0.0, 0
+    for g in range(len(sign)):
+        y, worst = sign[g], 0.0
+        alone = offsets[g + 1] - offsets[g] == 1
+        for k in range(offsets[g], offsets[g + 1]):
+            row = rows[k]
+            z[k] = row_dot(store, row, w) + bias[0] + prior[row]
+            slope[k] = y * z[k] - 1.0
+            worst = max(worst, -slope[k])
+            linear += alpha[k] * (1.0 - y * prior[row])
+            rests = alpha[k] <= 0.0 and slope[k] > far
+            rests |= alone and alpha[k] >= cap[g] and slope[k] < -far
+            if not rests:
+                active[n_active] = k
+                n_active += 1
+        loss += cap[g] * worst
+    return loss, linear, n_active
+
+
+@loop
+def scores(store, rows, w, bias, prior, z):
+    """z = X w + intercept + prior, for some rows."""
+    for k in range(len(rows)):
+        z[k] = row_dot(store, rows[k], w) + bias[0] + prior[rows[k]]
 
 
 @loop

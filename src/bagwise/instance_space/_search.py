@@ -58,18 +58,18 @@ class Search(ABC):
             n_iter += 1
             if n_iter == max_iter:
                 accuracy = tol
-            objective = self.machine.solve(self.items, accuracy, MAX_PASSES)
+            objective, z = self.machine.solve(self.items, accuracy, MAX_PASSES)
             if n_iter == max_iter:
                 break
-            if not self.guess():
+            if not self.guess(z):
                 converged = accuracy == tol
                 accuracy = tol
         used = self.items.alpha > 0
         return Found(self.items.rows[used], self.items.coefficients()[used], objective, n_iter, converged)
 
     @abstractmethod
-    def guess(self) -> bool:
-        """Guess anew from the machine's scores, and say whether that changed anything."""
+    def guess(self, z: FloatArray) -> bool:
+        """Guess anew from the machine, of which z are the scores of the items; whether that changed anything."""
 
     def highest(self, z: FloatArray) -> IntArray:
         """(n_positive_bags,) position among the positive bags' instances of each one's highest score."""
@@ -110,9 +110,9 @@ class LabelSearch(Search):
         sign[self.highest(z)] = 1.0
         return sign
 
-    def guess(self) -> bool:
+    def guess(self, z: FloatArray) -> bool:
         items, first = self.items, len(self.negative_rows)
-        sign = self.signs(self.machine.scores()[self.positive_rows])
+        sign = self.signs(z[first:])
         flipped = first + np.flatnonzero(sign != items.sign[first:])
         self.machine.move(items.rows[flipped], -items.alpha[flipped] * items.sign[flipped])
         items.alpha[flipped] = 0.0
@@ -149,10 +149,10 @@ class WitnessSearch(Search):
             machine.prior,
         )
 
-    def guess(self) -> bool:
+    def guess(self, z: FloatArray) -> bool:
         items, first = self.items, len(self.negative_rows)
         before = items.rows[first:]
-        witness = self.positive_rows[self.highest(self.machine.scores()[self.positive_rows])]
+        witness = self.positive_rows[self.highest(self.machine.scores(self.positive_rows))]
         changed = np.flatnonzero(witness != before)
         alpha = items.alpha[first + changed]
         self.machine.move(before[changed], -alpha)

@@ -301,7 +301,7 @@ class MiSVC(_SearchingSVC):
                 first_scores = np.ones(offsets[-1])
             else:
                 WitnessSearch(machine, offsets, positive, cap).run(self.max_iter, ROUGH)
-                first_scores = machine.scores()
+                first_scores = machine.scores(np.arange(offsets[-1]))
                 machine.reset()
         return LabelSearch(machine, offsets, positive, cap, first_scores)
 
