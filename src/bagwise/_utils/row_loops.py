@@ -4,11 +4,42 @@ A row store is the tuple ``(X,)`` or ``(data, indices, indptr)``; the operations
 compiled. Imported on first use, because importing numba takes longer than most fits.
 """
 
+from typing import Any
+
 import numpy as np
-from numba.extending import overload
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 from scipy import sparse
 
 from bagwise._utils.compiled import FAST_PART, loop
+
+# Bytes in one line of the cache.
+LINE = 64
+
+
+@intrinsic
+def _fetch_line(typing_context, array, index):
+    """Ask for the cache line that holds a value of an array, numbered in the order of memory, before it is needed."""
+
+    def code(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [address, number(0), number(3), number(1)])  # to read, into the nearest cache
+        return context.get_dummy_value()
+
+    return types.void(array, index), code
+
+
+fetch: Any = _fetch_line  # numba hands over the typing context itself
+
+
+def row_fetch(store, row):
+    """Ask for a row that will be needed soon."""
 
 
 def row_dot(store, row, w):
@@ -25,6 +56,27 @@ def row_pair(store, a, other, b):
 
 def row_distance(store, a, other, b):
     """Squared distance between row a of one store and row b of another of the same kind."""
+
+
+@overload(row_fetch, jit_options=FAST_PART)
+def _row_fetch(store, row):
+    if len(store) == 1:
+
+        def dense(store, row):
+            x = store[0]
+            d = x.shape[1]
+            for i in range(row * d, row * d + d, LINE // x.itemsize):
+                fetch(x, i)
+
+        return dense
+
+    def csr(store, row):
+        data, indices, indptr = store
+        for t in range(indptr[row], indptr[row + 1], LINE // data.itemsize):
+            fetch(data, t)
+            fetch(indices, t)
+
+    return csr
 
 
 @overload(row_dot, jit_options=FAST_PART)

@@ -3,7 +3,10 @@
 import numpy as np
 
 from bagwise._utils.compiled import fast_loop, loop
-from bagwise._utils.row_loops import row_add, row_dot, row_pair
+from bagwise._utils.row_loops import fetch, row_add, row_dot, row_fetch, row_pair
+
+# Rows lie anywhere in memory: each is asked for while so many before it are worked on.
+AHEAD = 8
 
 
 @loop
@@ -27,7 +30,20 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
     """
     for _ in range(n_passes):
         state = _shuffle(active, state)
-        for k in active:
+        last = len(active) - 1
+        for place in range(len(active)):
+            later, soon = active[min(place + 2 * AHEAD, last)], active[min(place + AHEAD, last)]
+            fetch(rows, later)
+            fetch(group, later)
+            fetch(alpha, later)
+            fetch(norm2, later)
+            fetch(slope, later)
+            row_fetch(store, rows[soon])
+            fetch(used, group[soon])
+            fetch(cap, group[soon])
+            fetch(sign, group[soon])
+            fetch(offsets, group[soon])
+            k = active[place]
             g, row = group[k], rows[k]
             y = sign[g]
             slope_k = y * (row_dot(store, row, w) + bias[0] + prior[row]) - 1.0
