@@ -102,8 +102,12 @@ class CalibratedClassifier(BagClassifier):
     def _raw_scores(self, bags: Bags) -> FloatArray:
         """(n_bags, n_problems) scores of bags, the higher the more likely positive."""
 
+    def _prepare(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
+        """What is decided once, before learning from all bags and from those of each fold; most methods: nothing."""
+
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         self._validate_params()
+        self._prepare(bags, targets, weight)
         self._learn(bags, targets, weight)
         if not getattr(self, "converged_", True):
             warnings.warn(

@@ -14,7 +14,7 @@ from bagwise._utils.row_loops import row_store
 from bagwise.instance_space._dual import Items
 from bagwise.instance_space._kernel_machine import InstanceKernel, KernelMachine
 from bagwise.instance_space._linear import LinearMachine
-from bagwise.instance_space._linear_loops import check, passes
+from bagwise.instance_space._linear_loops import _hold, _least_deserving, check, passes
 
 
 def quadratic_programme(x, offsets, sign, cap):
@@ -122,6 +122,26 @@ def test_check_against_plain_numpy(form):
     assert at_cap.any()
     assert not (at_zero | at_cap).all()
     np.testing.assert_array_equal(active[:n_active], np.flatnonzero(~(at_zero | at_cap)))
+
+
+def test_least_deserving_item_against_plain_numpy():
+    """Items come and go; equal slopes: the first of them."""
+    rng = np.random.RandomState(0)
+    offsets, n = np.array([0, 6, 13]), 13
+    group = np.repeat([0, 1], [6, 7])
+    held, place_of, n_held = np.empty(n, np.int64), np.full(n, -1), np.zeros(2, np.int64)
+    alpha, slope, found = np.zeros(n), np.zeros(n), set()
+    for _ in range(500):
+        k = rng.randint(n)
+        g = group[k]
+        alpha[k], slope[k] = rng.choice([0.0, 0.0, 0.7]), rng.randint(3)
+        if alpha[k] > 0:
+            _hold(k, g, offsets, held, place_of, n_held)
+        others = [j for j in range(offsets[g], offsets[g + 1]) if alpha[j] > 0 and j != k]
+        expected = max(others, key=lambda j: (slope[j], -j), default=-1)
+        assert _least_deserving(k, g, offsets, alpha, slope, held, place_of, n_held) == expected
+        found.add(expected)
+    assert len(found) == n + 1
 
 
 def test_passes_against_plain_numpy():

@@ -19,6 +19,37 @@ def _shuffle(order, state):
     return state
 
 
+@loop
+def _hold(k, g, offsets, held, place_of, n_held):
+    """Put item k on the list of its group, unless it is there: held[offsets[g]:offsets[g] + n_held[g]]."""
+    if place_of[k] < 0:
+        place_of[k] = offsets[g] + n_held[g]
+        held[place_of[k]] = k
+        n_held[g] += 1
+
+
+@loop
+def _least_deserving(k, g, offsets, alpha, slope, held, place_of, n_held):
+    """The item of the group other than k with the largest slope whose dual variable is above zero, or -1.
+
+    The first of equals; items whose variable has become zero leave the list.
+    """
+    partner, place = -1, offsets[g]
+    while place < offsets[g] + n_held[g]:
+        j = held[place]
+        if alpha[j] <= 0.0:
+            n_held[g] -= 1
+            last = held[offsets[g] + n_held[g]]
+            held[place], place_of[last] = last, place
+            place_of[j] = -1
+            continue
+        better = partner < 0 or slope[j] > slope[partner] or (slope[j] == slope[partner] and j < partner)
+        if j != k and better:
+            partner = j
+        place += 1
+    return partner
+
+
 @fast_loop
 def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, active, w, bias, prior, n_passes, state):
     """Walk n_passes times over the active items in random order and move each one's dual variable to its best value.
@@ -28,6 +59,17 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
     norm2 holds ‖x‖² + 1 of each item (1 for the intercept's constant feature), slope its derivative y z - 1 when last
     seen, and prior what is added to the score of each row. w and bias, an array of one, are changed along.
     """
+    # Of each group of several items, those whose dual variable is above zero: few of many.
+    several = len(rows) if len(rows) > len(sign) else 0
+    held, place_of, n_held = (
+        np.empty(several, np.int64),
+        np.full(several, -1),
+        np.zeros(len(sign) if several else 0, np.int64),
+    )
+    if several:
+        for k in active:
+            if alpha[k] > 0.0:
+                _hold(k, group[k], offsets, held, place_of, n_held)
     for _ in range(n_passes):
         state = _shuffle(active, state)
         last = len(active) - 1
@@ -58,13 +100,14 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
                 bias[0] += step * y
                 slope_k += step * norm2[k]
             slope[k] = slope_k
-            if not full or slope_k >= 0.0 or offsets[g + 1] - offsets[g] == 1:
+            if offsets[g + 1] - offsets[g] == 1:
+                continue
+            if alpha[k] > 0.0:
+                _hold(k, g, offsets, held, place_of, n_held)
+            if not full or slope_k >= 0.0:
                 continue
             # The group has used up its cap: take from the item that deserves its share least, and give it to k.
-            partner = -1
-            for j in range(offsets[g], offsets[g + 1]):
-                if alpha[j] > 0.0 and j != k and (partner < 0 or slope[j] > slope[partner]):
-                    partner = j
+            partner = _least_deserving(k, g, offsets, alpha, slope, held, place_of, n_held)
             if partner < 0:
                 continue
             other = rows[partner]
@@ -75,6 +118,7 @@ def passes(store, rows, group, offsets, sign, cap, norm2, alpha, used, slope, ac
             if move != 0.0:
                 alpha[k] += move
                 alpha[partner] -= move
+                _hold(k, g, offsets, held, place_of, n_held)
                 row_add(store, row, move * y, w)
                 row_add(store, other, -move * y, w)
             slope[k] = slope_k + move * (norm2[k] - product)

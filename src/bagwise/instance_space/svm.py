@@ -79,15 +79,15 @@ class _SearchingSVC(CalibratedScorer):
         self.positive = positive
         self.random_state = random_state
 
-    def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
-        self._validate_params()
+    def _prepare(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         self.scaling_ = self._choose_scaling(bags, targets, weight)
-        super()._fit(bags, targets, weight)
 
     def _choose_scaling(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> str | None:
         """Whether instances should have unit length depends on the data: "auto" asks their out-of-fold scores."""
+        if self.scaling != "auto" or not self.calibrate or sparse.issparse(bags.instances):
+            return self.scaling
         fold = folds_by_content(bags, targets)
-        if self.scaling != "auto" or not self.calibrate or fold is None or sparse.issparse(bags.instances):
+        if fold is None:
             return self.scaling
         losses = {}
         for scaling in CANDIDATES:
