@@ -68,7 +68,12 @@ PEERS = {
     "bagwise": Peer("bagwise_methods.py", OURS),
     "plain": Peer(
         "plain.py",
-        {"SIL, LinearSVC": "SIL", "MI-SVM, LinearSVC loop": "MI-SVM", "RMI-SVM, NumPy": "RMI-SVM"},
+        {
+            "SIL, LinearSVC": "SIL",
+            "MI-SVM, LinearSVC loop": "MI-SVM",
+            "mi-SVM, LinearSVC loop": "mi-SVM",
+            "RMI-SVM, NumPy": "RMI-SVM",
+        },
     ),
     "mil": Peer(
         "mil_package.py",
@@ -158,7 +163,8 @@ def measure_all(options: argparse.Namespace, peers: dict[str, Peer], done: list[
         for size, path in problems.items():
             make_problem(size, path)
         for name, peer in peers.items():
-            waiting = [(m, s) for m in peer.methods for s in options.sizes if (name, m, s) not in known]
+            asked = [m for m, family in peer.methods.items() if not options.families or family in options.families]
+            waiting = [(m, s) for m in asked for s in options.sizes if (name, m, s) not in known]
             if not waiting:
                 continue
             print(f"{name}: setting up", file=sys.stderr, flush=True)
@@ -260,6 +266,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     parser.add_argument("--peers", default="", help=f"some of {', '.join(PEERS)}; default all")
+    parser.add_argument("--families", default="", help="rows of the table, such as MI-SVM,mi-SVM; default all")
     parser.add_argument("--sizes", default=",".join(SIZES), help="bags x instances x features, by commas")
     parser.add_argument("--time-limit", type=int, default=600, help="CPU-seconds of a fit")
     parser.add_argument("--memory-limit", type=int, default=12_000, help="MB of address space")
@@ -268,6 +275,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=Path, help=f"folder of a checkout of {name}")
     options = parser.parse_args(arguments)
     options.sizes = options.sizes.split(",")
+    options.families = options.families.split(",") if options.families else []
     return options
 
 

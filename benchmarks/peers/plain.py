@@ -30,6 +30,24 @@ def fit_mi_svm(tables, y, rounds=50):
     return lambda bags: [int(model.decision_function(scaler.transform(bag)).max() > 0) for bag in bags]
 
 
+def fit_mi_svm_of_instances(tables, y, rounds=50):
+    """mi-SVM: the instances of positive bags get the labels that the last model gives them, at least one a bag."""
+    scaler = StandardScaler().fit(np.concatenate(tables))
+    x, of = scaler.transform(np.concatenate(tables)), np.repeat(np.arange(len(tables)), [len(t) for t in tables])
+    first = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
+    labels = np.asarray(y)[of] == 1
+    for _ in range(rounds):
+        model = LinearSVC(class_weight="balanced").fit(x, labels)
+        scores = model.decision_function(x)
+        new = (scores > 0) & (np.asarray(y)[of] == 1)
+        for bag in np.flatnonzero(y):
+            new[first[bag] + scores[first[bag] : first[bag + 1]].argmax()] = True
+        if np.array_equal(new, labels):
+            break
+        labels = new
+    return lambda bags: [int(model.decision_function(scaler.transform(bag)).max() > 0) for bag in bags]
+
+
 def fit_rmi_svm(tables, y, lam=3e-4, beta=5.0, margin=1.0, epochs=100):
     """RMI-SVM as its authors' release does it, vectorised over the instances of a bag."""
     scaler = StandardScaler().fit(np.concatenate(tables))
@@ -57,6 +75,7 @@ def fit_rmi_svm(tables, y, lam=3e-4, beta=5.0, margin=1.0, epochs=100):
 METHODS = {
     "SIL, LinearSVC": fit_single_instance,
     "MI-SVM, LinearSVC loop": fit_mi_svm,
+    "mi-SVM, LinearSVC loop": fit_mi_svm_of_instances,
     "RMI-SVM, NumPy": fit_rmi_svm,
 }
 
