@@ -8,8 +8,6 @@ the tables of the documentation were made with.
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise._utils.atomic import replacing
+from bagwise._utils.npy import read_arrays
 from bagwise.bags import Bags
 
 CONVERTED = "converted_from"  # a file that `bagwise data convert` made says so
@@ -81,17 +80,30 @@ class Problem:
 def read_problem(path: Path) -> Problem:
     """Read a ``.npz`` file; one sentence when it is none of ours."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if "X" in arrays:
-                instances = arrays["X"]
-            else:
-                parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-                instances = sparse.csr_array(parts, shape=tuple(arrays["shape"]))
-            labels = arrays["y_instance"].astype(np.int64) if "y_instance" in arrays else None
-            converted = str(arrays[CONVERTED]) if CONVERTED in arrays else ""
-            return Problem(instances, arrays["bag"].astype(np.int64), arrays["y"].astype(np.int64), labels, converted)
-    except (KeyError, ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        arrays = read_arrays(path)
+        if "X" in arrays:
+            instances = arrays["X"]
+        else:
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            instances = sparse.csr_array(parts, shape=tuple(arrays["shape"]))
+        labels = arrays["y_instance"].astype(np.int64) if "y_instance" in arrays else None
+        converted = str(arrays[CONVERTED]) if CONVERTED in arrays else ""
+        problem = Problem(instances, arrays["bag"].astype(np.int64), arrays["y"].astype(np.int64), labels, converted)
+        _check(problem)
+        return problem
+    except (KeyError, TypeError, ValueError, OSError) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}): replace it") from error
+
+
+def _check(problem: Problem) -> None:
+    """Whether the parts of a problem fit together."""
+    instances, bag, y = problem.instances, problem.bag, problem.y
+    if instances.ndim != 2 or instances.dtype.kind not in "fiub" or bag.shape != instances.shape[:1] or y.ndim != 1:
+        raise ValueError("instances, bags and labels do not fit together")
+    if len(bag) == 0 or bag[0] != 0 or bag[-1] != len(y) - 1 or not np.isin(np.diff(bag), (0, 1)).all():
+        raise ValueError("the bags of the instances are not numbered from 0 in their order")
+    if problem.y_instance is not None and problem.y_instance.shape != bag.shape:
+        raise ValueError("there is not one label for each instance")
 
 
 def write_problem(problem: Problem, path: Path) -> None:

@@ -14,16 +14,15 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from bagwise._utils.atomic import replacing
+from bagwise._utils.npy import read_member
 from bagwise.persistence import kinds, trees
 from bagwise.persistence.machines import check_machine
 
@@ -207,18 +206,10 @@ class _Reader:
         raise ModelFileError(f"the model file holds an unknown value with the keys {sorted(value)}")
 
     def _array(self, name: str) -> np.ndarray:
-        info = self._archive.getinfo(name)
-        with self._archive.open(info) as file:
-            # The header could promise terabytes: believe it only as far as the file has bytes for it.
-            version = npy.read_magic(file)
-            reader: Callable = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, _, dtype = reader(file)
-            if dtype.hasobject:
-                raise ModelFileError(f"{name} holds Python objects, which are not loaded")
-            if int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
-                raise ModelFileError(f"{name} is shorter than its header says")
-        with self._archive.open(info) as file:
-            return np.load(io.BytesIO(file.read()), allow_pickle=False)
+        try:
+            return read_member(self._archive, name)
+        except ValueError as error:
+            raise ModelFileError(str(error)) from error
 
 
 def state_of(value: Any) -> dict[str, Any]:

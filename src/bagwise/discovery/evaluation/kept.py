@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bagwise._utils.atomic import write_text
-from bagwise.discovery.run.folder import CORNERS, RunFolder, as_table, write_parquet
+from bagwise.discovery.run.folder import CORNERS, RunFolder, as_table, read_parquet, write_parquet
 from bagwise.metrics.truth import TruthBox
 
 _sides = [(side, pa.float32()) for side in CORNERS]
@@ -35,7 +34,12 @@ def keep_evaluation(
 def kept_evaluation(run: RunFolder) -> dict[str, Any] | None:
     """The evaluation kept in the run folder, if there is one."""
     path = run.path / "evaluation.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not readable as JSON ({error}): evaluate the run again") from error
 
 
 def kept_truth(run: RunFolder) -> dict[str, list[TruthBox]] | None:
@@ -45,7 +49,11 @@ def kept_truth(run: RunFolder) -> dict[str, list[TruthBox]] | None:
         return None
     files = run.images["file"].to_pylist()
     truth: dict[str, list[TruthBox]] = {}
-    for row in as_table(pq.read_table(path), TRUTH, "true boxes").to_pylist():
+    table = read_parquet(path, TRUTH)
+    images = table["image_id"].to_numpy()
+    if len(images) and not (images.min() >= 1 and images.max() <= len(files)):
+        raise ValueError(f"{path} names images that the run does not have: evaluate the run again")
+    for row in table.to_pylist():
         box = tuple(row[side] for side in CORNERS)
         truth.setdefault(files[row["image_id"] - 1], []).append(TruthBox(row["label"], box, difficult=row["hard"]))
     return truth

@@ -4,24 +4,17 @@ Two linear steps, both learned from a sample of boxes: first fewer channels, the
 can be applied to the map itself; then fewer columns of all parts together. The result has unit length.
 """
 
-import tokenize
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bagwise._utils.atomic import replacing
+from bagwise._utils.npy import read_arrays
 
 NARROW_CHANNELS = 320
 BOXES_AT_ONCE = 1024  # of the sample, in double precision
 SMALLEST_DEVIATION = 1e-3  # of a channel that (almost) never fires
-# All that zipfile and NumPy may say of a damaged file.
-DAMAGE = (
-    OSError, ValueError, KeyError, EOFError, RuntimeError, SyntaxError, OverflowError,
-    zipfile.BadZipFile, zlib.error, tokenize.TokenError,
-)  # fmt: skip
 FIELDS = ("mean", "channels", "columns", "offset")
 
 
@@ -97,9 +90,9 @@ class Reduction:
     def load(cls, path: Path) -> "Reduction":
         """Read what ``save`` wrote."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(*(arrays[name] for name in FIELDS))
-        except DAMAGE as error:
+            arrays = read_arrays(path)
+            return cls(*(arrays[name] for name in FIELDS))
+        except (OSError, ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged ({error}); delete its folder to start again") from None
 
 

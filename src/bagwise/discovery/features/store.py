@@ -33,10 +33,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bagwise._utils.atomic import new_folder, write_text
+from bagwise._utils.npy import open_array
 from bagwise.bags import Bags
 from bagwise.discovery.features.arrays import OpenArrays, quantise
 from bagwise.discovery.features.index import INDEX, BadIndex, Entry, Index, Stamps, read_shard_index
-from bagwise.discovery.features.reduction import DAMAGE
 from bagwise.discovery.sources.columns import Names
 
 FORMAT = 2
@@ -364,13 +364,13 @@ class FeatureStore:
     def _read_array(self, shard: str, name: str) -> np.ndarray:
         file = self.path / shard / f"{name}.npy"
         try:
-            array = np.load(file, mmap_mode="r")
+            array = open_array(file)
         except FileNotFoundError:
             raise StoreError(f"{file} is missing; delete {file.parent}, and its images are done again") from None
-        except DAMAGE as error:
+        except (OSError, ValueError) as error:
             raise _damaged(file, error) from None
         kind, dimensions = ARRAYS[name]
-        if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != dimensions:
+        if array.dtype != kind or array.ndim != dimensions:
             raise _damaged(file, f"it should hold {np.dtype(kind)} in {dimensions} dimensions")
         return array
 

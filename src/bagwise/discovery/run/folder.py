@@ -60,6 +60,12 @@ WHEN_ABSENT = {"mask": ""}  # runs of before there were masks, and whoever has n
 SNAPSHOTS = pa.schema([("steps", pa.int32()), ("image_id", pa.int32()), ("label", pa.string()), *_corner_fields])
 KINDS = ("object", "alternative")
 
+# Of the manifest.
+ENTRIES: dict[str, Any] = {
+    "classes": list | tuple, "source": dict, "bagwise": str, "created": str, "settings": dict, "timings": dict,
+    "hashes": dict, "problems": list,
+}  # fmt: skip
+
 Columns = Mapping[str, Any]
 
 
@@ -140,18 +146,18 @@ class RunFolder:
     @cached_property
     def images(self) -> pa.Table:
         """One row per image, see :data:`IMAGES`."""
-        return _read_parquet(self.path / "images.parquet", IMAGES)
+        return read_parquet(self.path / "images.parquet", IMAGES)
 
     @cached_property
     def boxes(self) -> pa.Table:
         """One row per box, see :data:`BOXES`."""
-        return _read_parquet(self.path / "boxes.parquet", BOXES)
+        return read_parquet(self.path / "boxes.parquet", BOXES)
 
     @cached_property
     def snapshots(self) -> pa.Table | None:
         """The answers in the course of learning, see :data:`SNAPSHOTS`, where the run kept them."""
         path = self.path / "snapshots.parquet"
-        return _read_parquet(path, SNAPSHOTS) if path.exists() else None
+        return read_parquet(path, SNAPSHOTS) if path.exists() else None
 
     @property
     def source_root(self) -> Path:
@@ -220,10 +226,13 @@ def as_table(columns: pa.Table | Columns, schema: pa.Schema, what: str) -> pa.Ta
     missing = [name for name in schema.names if name not in given]
     if missing:
         raise ValueError(f"the table of {what} lacks the column(s) {', '.join(missing)}")
-    if isinstance(columns, pa.Table):
-        table = columns.select(schema.names).cast(schema)
-    else:
-        table = pa.table({name: pa.array(columns[name]).cast(schema.field(name).type) for name in schema.names})
+    try:
+        if isinstance(columns, pa.Table):
+            table = columns.select(schema.names).cast(schema)
+        else:
+            table = pa.table({name: pa.array(columns[name]).cast(schema.field(name).type) for name in schema.names})
+    except pa.ArrowException as error:
+        raise ValueError(f"the table of {what} holds other kinds of values than it should: {error}") from error
     for name in schema.names:
         if table[name].null_count:
             raise ValueError(f"the table of {what} has {table[name].null_count} empty value(s) in column {name!r}")
@@ -266,12 +275,21 @@ def _check_manifest(manifest: Any, path: Path) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise ValueError(f"{path} is of format {found}; this version of bagwise reads format {FORMAT}")
-    for key in ("classes", "source"):
+    for key, kind in ENTRIES.items():
         if key not in manifest:
             raise ValueError(f"{path} lacks the entry {key!r}")
+        if not isinstance(manifest[key], kind):
+            raise ValueError(f"{path} is damaged: the entry {key!r} is {manifest[key]!r:.50}")
     if "root" not in manifest["source"]:
         raise ValueError(f"{path} does not say where the images are: 'source' lacks the entry 'root'")
+    if not isinstance(manifest["source"]["root"], str):
+        raise ValueError(f"{path} is damaged: the folder of the images is {manifest['source']['root']!r:.50}")
+    for problem in manifest["problems"]:
+        if not isinstance(problem, dict) or not {"file", "reason"} <= problem.keys():
+            raise ValueError(f"{path} is damaged: a problem is {problem!r:.50}")
     classes = manifest["classes"]
+    if not all(isinstance(name, str) for name in classes):
+        raise ValueError(f"{path} is damaged: the name of a class is not a text")
     if len(set(classes)) != len(classes):
         raise ValueError(f"{path} names a class twice")
 
@@ -327,7 +345,8 @@ def coco_results(boxes: pa.Table, classes: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
+def read_parquet(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a table and hold it against what it should be."""
     if not path.exists():
         raise ValueError(f"the run folder {path.parent} lacks {path.name}: run `bagwise discover` again")
     try:

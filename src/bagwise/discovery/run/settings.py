@@ -104,9 +104,14 @@ class Settings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
         """From the manifest."""
-        recipe = dict(values["recipe"])
-        recipe["ranking"] = Ranking(**recipe["ranking"])
-        return cls(**{**values, "recipe": Recipe(**recipe), "short_sides": tuple(values["short_sides"])})
+        try:
+            recipe = dict(values["recipe"])
+            recipe["ranking"] = Ranking(**recipe["ranking"])
+            return cls(**{**values, "recipe": Recipe(**recipe), "short_sides": tuple(values["short_sides"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"the settings of the run are damaged, or of another version of bagwise ({error}): run discover again"
+            ) from error
 
     def open_backbone(self) -> Backbone:
         """The network."""
