@@ -1,9 +1,10 @@
-"""The long fuzzing: 100 000 cases and more, under atheris where it is installed.
+"""The long fuzzing, led by coverage: a hundred thousand cases and more.
 
-    python -m tests.fuzz.campaign -n 100000 -o benchmarks/results/fuzz.json
+    TMPDIR=/dev/shm python -m tests.fuzz.campaign -n 1000000 -o benchmarks/results/fuzz.json
 
-Each reader gets its share of damaged copies of a good file; atheris, which watches what code the bytes reach, leads
-them further (--atheris READER). A process may use four gigabytes, and a case ten seconds: more counts as a failure.
+Each reader gets its share of damaged copies of a good file, and of those copies that reached new code of bagwise. A
+process may use four gigabytes, and a case ten seconds: more counts as a failure. In memory (TMPDIR), no case waits for
+a disk.
 """
 
 import argparse
@@ -28,21 +29,25 @@ def too_slow(*_: object) -> None:
 
 def try_reader(name: str, cases: int, seed: int) -> dict:
     """Feed one reader; runs in a process of its own."""
-    from tests.fuzz.mutations import damaged
+    from tests.fuzz.guided import Corpus, Reached
     from tests.fuzz.targets import TARGETS, survive
 
     signal.signal(signal.SIGALRM, too_slow)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, hard))
     target = next(target for target in TARGETS if target.__name__ == name)
-    rng = random.Random(f"{seed} {name}")
-    taken, slowest = 0, 0.0
+    corpus, reached = Corpus(TARGETS[target], random.Random(f"{seed} {name}")), Reached()
+    reached.run(survive, target, TARGETS[target])
+    good, taken, slowest = len(reached.steps), 0, 0.0
     for _ in range(cases):
-        data = damaged(TARGETS[target], rng)
+        data = corpus.next()
         started = time.perf_counter()
         signal.alarm(SECONDS_PER_CASE)
         try:
-            taken += survive(target, data)
+            accepted, new = reached.run(survive, target, data)
+            taken += accepted
+            if new:
+                corpus.keep(data)
         except BaseException:
             Path(f"fuzz-failure-{name}").write_bytes(data)
             print(f"{name} failed; its bytes are in ./fuzz-failure-{name}", file=sys.stderr)
@@ -51,35 +56,29 @@ def try_reader(name: str, cases: int, seed: int) -> dict:
             signal.alarm(0)
         slowest = max(slowest, time.perf_counter() - started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    found = {"cases": cases, "taken": taken, "refused": cases - taken, "failures": 0, "seed": seed}
+    found = {"cases": cases, "taken": taken, "refused": cases - taken, "failures": 0, "seeds": [seed]}
+    found |= {"steps of the good file": good, "steps reached": len(reached.steps), "files kept": len(corpus.files)}
     return {**found, "slowest seconds": round(slowest, 3), "peak resident MB": peak}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-n", "--cases", type=int, default=100_000, help="for all readers together")
-    parser.add_argument("-o", "--output", type=Path, help="what it holds of other readers is kept")
+    parser.add_argument("-o", "--output", type=Path, help="what it holds of other readers and seeds is kept")
     parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--readers", help="names separated by commas; default: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--atheris", metavar="READER", help="let atheris lead one reader, for this number of cases")
     arguments = parser.parse_args()
     # A process that is killed, or that libFuzzer ends, leaves its files behind: this one takes them away with its room.
     with tempfile.TemporaryDirectory(prefix="bagwise-fuzz-") as room:
         os.environ["TMPDIR"] = room
-        if arguments.atheris:
-            led = get_context("spawn").Process(target=lead, args=(arguments.atheris, arguments.cases, arguments.seed))
-            led.start()
-            led.join()
-            failed = led.exitcode != 0
-        else:
-            failed = try_readers(arguments) > 0
+        failed = try_readers(arguments) > 0
     sys.exit(1 if failed else 0)
 
 
 def try_readers(arguments: argparse.Namespace) -> int:
     """Feed the chosen readers, each in a process of its own; give the number of those that failed."""
-    from tests.fuzz.targets import TARGETS  # not before atheris had a chance to instrument what it imports
+    from tests.fuzz.targets import TARGETS  # here, so that it finds the room
 
     names = [target.__name__ for target in TARGETS]
     each = -(-arguments.cases // len(names))
@@ -91,7 +90,8 @@ def try_readers(arguments: argparse.Namespace) -> int:
         running = {pool.submit(try_reader, name, each, arguments.seed): name for name in chosen}
         for future in as_completed(running):
             try:
-                report["readers"][running[future]] = future.result()
+                found = future.result()
+                report["readers"][running[future]] = together(report["readers"].get(running[future]), found)
             except Exception as error:
                 report["readers"][running[future]] = {"cases": 0, "failures": 1, "error": repr(error)}
             report["cases"] = sum(found["cases"] for found in report["readers"].values())
@@ -103,20 +103,12 @@ def try_readers(arguments: argparse.Namespace) -> int:
     return report["failures"]
 
 
-def lead(name: str, cases: int, seed: int) -> None:
-    """Let atheris choose the bytes, by the code they reach in bagwise."""
-    import atheris
-
-    os.environ["NUMBA_DISABLE_JIT"] = "1"  # numba cannot compile instrumented code
-    with atheris.instrument_imports(include=["bagwise"]):
-        from tests.fuzz.targets import TARGETS, survive
-    target = next(target for target in TARGETS if target.__name__ == name)
-    corpus = Path(f"fuzz-corpus-{name}")
-    corpus.mkdir(exist_ok=True)
-    (corpus / "good").write_bytes(TARGETS[target])
-    options = [f"-runs={cases}", f"-seed={seed + 1}", f"-timeout={SECONDS_PER_CASE}", "-rss_limit_mb=4096"]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], lambda data: survive(target, data))
-    atheris.Fuzz()
+def together(before: dict | None, found: dict) -> dict:
+    """What was found with several seeds; with the same seed again the cases are the same, and the latter count."""
+    if before is None or not before.get("cases") or set(before["seeds"]) & set(found["seeds"]):
+        return found
+    summed = {name: before[name] + found[name] for name in ("cases", "taken", "refused", "failures", "seeds")}
+    return {name: summed.get(name, max(before[name], value)) for name, value in found.items()}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,15 @@ from bagwise.benchmark.cross_validation import Repeat
 from bagwise.benchmark.measure import plan, read_results
 from bagwise.datasets.files import Problem, read_problem, write_problem
 from bagwise.datasets.hdf5 import read_hdf5
+from bagwise.discovery.evaluation.kept import keep_evaluation, kept_evaluation, kept_truth
 from bagwise.discovery.features.index import Index
 from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.run.settings import Settings
 from bagwise.discovery.sources.images import read_image
 from bagwise.discovery.sources.reading import read_source
+from bagwise.metrics.truth import TruthBox
 from bagwise.review.decisions import read_decisions
 from bagwise.review.log import DecisionLog
 from bagwise.tabular import read_table
@@ -93,6 +97,10 @@ def heic_picture(data: bytes) -> None:
 
 def coco(data: bytes) -> None:
     read_source(_photographs(), _put("coco.json", data))
+
+
+def coco_without_boxes(data: bytes) -> None:
+    read_source(_photographs(), _put("labels-only.json", data))
 
 
 def voc_xml(data: bytes) -> None:
@@ -172,16 +180,37 @@ def run_manifest(data: bytes) -> None:
     _run({"manifest.json": data})
 
 
+def run_settings(data: bytes) -> None:
+    Settings.from_dict(_run({"manifest.json": data}).manifest["settings"])
+
+
 def run_boxes(data: bytes) -> None:
     _run({"boxes.parquet": data})
 
 
-def _run(changed: dict[str, bytes]) -> None:
+def _run(changed: dict[str, bytes]) -> RunFolder:
     for name, data in {**_RUN, **changed}.items():
         _put(f"run/{name}", data)
     run = RunFolder(ROOM / "run")
     for part in ("classes", "images", "boxes", "source_root"):
         getattr(run, part)
+    return run
+
+
+def run_evaluation(data: bytes) -> None:
+    _put("run/evaluation.json", data)
+    try:
+        kept_evaluation(_run({}))
+    finally:
+        (ROOM / "run" / "evaluation.json").unlink()
+
+
+def run_truth(data: bytes) -> None:
+    _put("run/truth.parquet", data)
+    try:
+        kept_truth(_run({}))
+    finally:
+        (ROOM / "run" / "truth.parquet").unlink()
 
 
 def decisions(data: bytes) -> None:
@@ -226,6 +255,30 @@ def _shard() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (ROOM / "seed-store" / "shard-00000").iterdir()}
 
 
+def _settings() -> bytes:
+    manifest = json.loads(_RUN["manifest.json"])
+    return json.dumps({**manifest, "settings": Settings().as_dict()}).encode()
+
+
+def _evaluation() -> dict[str, bytes]:
+    """What an evaluation leaves in the folder of a run."""
+    mean = {"value": 1.0, "low": 0.2, "high": 1.0}
+    group = {"rate": 1.0, "right": 1, "images": 1, **mean}
+    corloc = {name: {"mean": mean, "groups": {"x": group}} for name in ("per-class", "any-class")}
+    figures = {
+        "protocol": {"classes": {"x": "x"}},
+        "corloc": corloc,
+        "detection_rate": {"counts": [1, 2], "methods": {"RMI-SVM": [1.0, None]}},
+        "confidence": {
+            "calibration": {"confidence": [0.5], "correct": [1.0], "count": [1], "error": 0.5, "brier": 0.25},
+            "average_precision": None,
+            "share_right": 1.0,
+        },
+    }
+    known = {"a.png": [TruthBox("x", (1.0, 1.0, 5.0, 6.0))]}
+    return {path.name: path.read_bytes() for path in keep_evaluation(RunFolder(ROOM / "seed-run"), figures, known)}
+
+
 def _saved_run() -> dict[str, bytes]:
     images = {"image_id": [1], "file": ["a.png"], "width": [40], "height": [48], "labels": [["x"]]}
     boxes = {"image_id": [1], "label": ["x"], "rank": [0], "kind": ["object"]}
@@ -255,11 +308,11 @@ def _mask() -> str:
     return encode_mask((rows - 20) ** 2 + (columns - 30) ** 2 < 200)
 
 
-def _coco_document() -> bytes:
+def _coco_document(**box: Any) -> bytes:
     document = {
         "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
         "categories": [{"id": 1, "name": "cat"}],
-        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 10, 12], "iscrowd": 0}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, **box}],
     }
     return json.dumps(document).encode()
 
@@ -287,6 +340,7 @@ PICTURE = _png()
 _SHARD = _shard()
 _STORE_MANIFEST = (ROOM / "seed-store" / "manifest.json").read_bytes()
 _RUN = _saved_run()
+_EVALUATION = _evaluation()
 _XML = b"""<annotation><filename>a.png</filename><object><name>cat</name><pose>Left</pose><truncated>0</truncated>
 <difficult>0</difficult><bndbox><xmin>3</xmin><ymin>4</ymin><xmax>20</xmax><ymax>30</ymax></bndbox></object></annotation>"""
 _TEXT = b'Bounding box for object 1 "PAScatLeft" (Xmin, Ymin) - (Xmax, Ymax) : (3, 4) - (20, 30)\n'
@@ -301,7 +355,8 @@ TARGETS = {
     flag_table: b"file,cat,dog\na.png,1,0\nb.png,1,1\n",
     image_folder: b"file_name,label,text\na.png,cat,one\nb.png,dog,two\n",
     fiftyone_labels: b'{"classes": ["cat", "dog"], "labels": {"a": 0, "b": [0, 1]}}',
-    coco: _coco_document(),
+    coco: _coco_document(bbox=[1, 2, 10, 12], iscrowd=0),
+    coco_without_boxes: _coco_document(),
     voc_xml: _XML,
     voc_text: _TEXT,
     table: b"bag,label,x,y\n1,0,1.5,2\n1,0,3,4\n2,1,5,6\n",
@@ -315,7 +370,10 @@ TARGETS = {
     store_manifest: _STORE_MANIFEST,
     reduction: _bytes_of(lambda p: Reduction(*(np.ones((2, 2), np.float32) for _ in range(4))).save(p)),
     run_manifest: _RUN["manifest.json"],
+    run_settings: _settings(),
     run_boxes: _RUN["boxes.parquet"],
+    run_evaluation: _EVALUATION["evaluation.json"],
+    run_truth: _EVALUATION["truth.parquet"],
     decisions: _bytes_of(_decision_log),
     results: _bytes_of(_result_line),
     run_mask: _mask().encode(),
