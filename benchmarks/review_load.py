@@ -2,11 +2,12 @@
 
     python benchmarks/review_load.py [--images 50000] [--tabs 20] [--rate 10000] [--minutes 2] [-o review_load.json]
 
-Every tab opens the page's index, then decides about one image after another at its share of the rate (decisions a
-minute), asks for the next image as the page does, looks at a thumbnail now and then, and asks every two seconds what
-the others did. Half way the server is ended by `kill -9` and started again; tabs send again what was not answered.
-In the end the log must hold every decision once. Times are those of answers while the server was up, seen by the tabs;
-memory is what the system counts as resident. Everything stays on this computer's loopback address.
+Every tab opens the page's index, as a browser does, and again every ten seconds. It decides about one image after
+another at its share of the rate (decisions a minute), asks for the next image as the page does, looks at a thumbnail
+now and then, and asks every two seconds what the others did. Half way the server is ended by `kill -9` and started
+again; tabs send again what was not answered. In the end the log must hold every decision once. Times are those of
+answers while the server was up, seen by the tabs; memory is what the system counts as resident. Everything stays on
+this computer's loopback address.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 
 CLASSES = ("cat", "dog")
 POLL_EVERY = 2.0
+OPEN_EVERY = 10.0
 THUMBNAIL_EVERY = 20
 
 
@@ -133,6 +135,7 @@ class Connection:
         data = b"" if body is None else json.dumps(body).encode()
         place = f"127.0.0.1:{self._server.port}"
         head = f"{method} {path} HTTP/1.1\r\nHost: {place}\r\n"
+        head += "Accept-Encoding: gzip, deflate, br\r\n"
         head += f"Cookie: bagwise_review_{self._server.port}={self._server.token}\r\n"
         if body is not None:
             head += f"Origin: http://{place}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n"
@@ -167,7 +170,6 @@ async def decide(server: Server, seen: Seen, tab: int, items: range, pace: float
     """A tab that decides about its items in turn, at its pace, until the time is up."""
     connection = Connection(server)
     await asyncio.sleep(tab * 0.05)
-    await timed(seen.index, connection, "GET", "/api/index")
     due = time.monotonic()
     for number in range(10**9):
         if time.monotonic() > end:
@@ -199,6 +201,15 @@ async def decide(server: Server, seen: Seen, tab: int, items: range, pace: float
         await asyncio.sleep(max(0.0, due - time.monotonic()))
 
 
+async def open_page(server: Server, seen: Seen, tab: int, end: float) -> None:
+    """The same tab opening the page, again and again."""
+    connection = Connection(server)
+    await asyncio.sleep(tab * 0.05)
+    while time.monotonic() < end:
+        await timed(seen.index, connection, "GET", "/api/index")
+        await asyncio.sleep(OPEN_EVERY * (1 + tab / 40))
+
+
 async def poll(server: Server, seen: Seen, tab: int, end: float) -> None:
     """The same tab asking what the others did."""
     connection, seq = Connection(server), 0
@@ -217,7 +228,7 @@ async def load(server: Server, images: int, tabs: int, rate: float, seconds: flo
         asyncio.create_task(decide(server, seen, tab, range(tab * share, (tab + 1) * share), 60 * tabs / rate, end))
         for tab in range(tabs)
     ]
-    tasks += [asyncio.create_task(poll(server, seen, tab, end)) for tab in range(tabs)]
+    tasks += [asyncio.create_task(other(server, seen, tab, end)) for tab in range(tabs) for other in (open_page, poll)]
 
     async def watch() -> None:
         while True:

@@ -1,6 +1,7 @@
 """Labels that are wrong, and labels that a person adds: in the log, in the refit, in exports."""
 
 import json
+import zlib
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from tests.review.learning import share_right, write_learnable_run
 from tests.review.support import paint_all, write_run
 
 from bagwise.discovery.run.folder import RunFolder
+from bagwise.review.compressed import end_to_end
 from bagwise.review.decisions import Conflict, ItemState, ReviewError, read_decisions
 from bagwise.review.export import checked_files, export_reviewed
+from bagwise.review.listing import Listing
 from bagwise.review.log import DecisionLog
 from bagwise.review.refit import Learner, refit
 from bagwise.review.reviewed import added_classes, reviewed_labels, reviewed_run
@@ -178,16 +181,34 @@ def test_items_of_added_labels_keep_their_numbers(run):
     assert session.decide(1, request("add", to="dog", key="2"))["also"]["item"] == 5
     news = session.changes(0)
     assert {number: row[1] for number, row in news["items"]} == {0: 1, 4: 2, 5: 1}
-    assert [row[8] for row in json.loads(session.index())["items"]] == [1] * 6
+    assert [row[8] for row in json.loads(zlib.decompress(session.index()))["items"]] == [1] * 6
     session.undo({"client": "me", "key": "3"})
-    assert [row[8] for row in json.loads(session.index())["items"]] == [1] * 5 + [0], (
+    assert [row[8] for row in json.loads(zlib.decompress(session.index()))["items"]] == [1] * 5 + [0], (
         "taken back: not listed, its number kept"
     )
     session.close()
     again = ReviewSession(RunFolder(run.path))
     assert again.items.pairs == session.items.pairs
-    assert [row[8] for row in json.loads(again.index())["items"]] == [1] * 5 + [0]
+    assert [row[8] for row in json.loads(zlib.decompress(again.index()))["items"]] == [1] * 5 + [0]
     again.close()
+
+
+def test_an_index_that_grew_piece_by_piece_is_that_of_a_new_session(run, monkeypatch):
+    monkeypatch.setattr("bagwise.review.listing.ROWS_PER_PIECE", 3)
+    session = ReviewSession(run)
+    for number in range(12):
+        item = number % 4
+        if number in (5, 7):
+            session.decide(item, request("add", to=f"new {number}", key=f"{number}"))
+        else:
+            kind = {"action": "accept", "boxes": [[1, 1, 20 + number, 30]]} if number % 2 else {"action": "reject"}
+            version = session.item(item)["version"]
+            session.decide(item, {**request("accept", key=f"{number}"), "version": version, **kind})
+        grown = json.loads(zlib.decompress(session.index()))
+        _, pieces = Listing(run, session.log).rows()
+        assert grown["items"] == json.loads(b"[" + zlib.decompress(end_to_end(pieces)) + b"]")
+    assert len(grown["items"]) == 6
+    session.close()
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\0b", 7, None])

@@ -3,6 +3,7 @@
 import io
 import json
 import socket
+import zlib
 
 import pytest
 from tests.review.support import Image, paint, write_run
@@ -149,6 +150,16 @@ def test_the_index_lists_every_item_with_its_state(server):
     image_id, label, _, status, version, edited, box, said, listed = index["items"][2]
     assert (image_id, label, status, version, edited, box, said, listed) == (3, 1, 1, 1, 1, BOX, "58%", 1)
     assert index["items"][0][3:6] == [0, 0, 0]
+
+
+def test_the_index_is_compressed_for_whoever_reads_that(server):
+    server.json("POST", "/api/items/2/decision", decision())
+    plain = server.request("GET", "/api/index")
+    packed = server.request("GET", "/api/index", headers={"Accept-Encoding": "gzip, deflate, br, zstd"})
+    assert "content-encoding" not in plain[1]
+    assert packed[1]["content-encoding"] == "deflate"
+    assert zlib.decompress(packed[2]) == plain[2]
+    assert json.loads(plain[2])["items"][2][3] == 1
 
 
 def test_a_decision_is_logged_and_heard_by_others(server):

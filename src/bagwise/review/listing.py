@@ -1,7 +1,8 @@
 """All items of a review in brief, as the text that a page loads first.
 
-The text is kept ready item by item and only what was decided since is written anew: opening a window on fifty thousand
-images costs milliseconds, and nobody who is deciding meanwhile has to wait for it.
+The text is kept ready item by item, and compressed in pieces; only what was decided since is written anew. Opening a
+window on fifty thousand images costs milliseconds and sends a tenth of the bytes, and nobody who is deciding meanwhile
+has to wait for it.
 """
 
 import json
@@ -10,10 +11,12 @@ from typing import Any
 
 from bagwise._utils.words import confidence_in_words
 from bagwise.discovery.run.folder import RunFolder
+from bagwise.review.compressed import Piece, compressed
 from bagwise.review.decisions import STATUSES, ItemState, Pair
 from bagwise.review.items import Items
 from bagwise.review.log import DecisionLog
 
+ROWS_PER_PIECE = 256
 STATUS_CODE = {status: code for code, status in enumerate(STATUSES)}
 
 
@@ -36,7 +39,7 @@ class Listing:
         self.items = items = Items(run, log.pairs_given())
         self._log = log
         self._lock = threading.Lock()
-        self.images = as_json([list(values) for values in zip(items.files, items.width, items.height)])
+        self.images = compressed(as_json([list(values) for values in zip(items.files, items.width, items.height)]))
         self._write_all()
 
     def row(self, item: int, state: ItemState) -> list[Any]:
@@ -66,7 +69,9 @@ class Listing:
         for pair in self._log.pairs_given():
             if self.items.has_image(pair[0]):
                 self.items.add(pair)
-        self._rows += [self._text(item) for item in range(len(self._rows), len(self.items))]
+        for item in range(len(self._rows), len(self.items)):
+            self._rows.append(self._text(item))
+            self._stale.add(item // ROWS_PER_PIECE)
 
     def _text(self, item: int) -> str:
         return as_json(self.row(item, self._log.state(self.items.pairs[item])))
@@ -75,9 +80,19 @@ class Listing:
         self._times_taken_back = self._log.times_taken_back
         self._up_to = self._log.seq
         self._rows = [self._text(item) for item in range(len(self.items))]
+        self._pieces: dict[int, Piece] = {}
+        self._stale = set(range(-(-len(self._rows) // ROWS_PER_PIECE)))
+        self._compress()
 
-    def rows(self) -> tuple[int, str]:
-        """The line of the log up to which the rows tell everything, and the rows."""
+    def _compress(self) -> None:
+        for number in sorted(self._stale):
+            start = number * ROWS_PER_PIECE
+            rows = ",".join(self._rows[start : start + ROWS_PER_PIECE])
+            self._pieces[number] = compressed(rows if number == 0 else f",{rows}")
+        self._stale.clear()
+
+    def rows(self) -> tuple[int, list[Piece]]:
+        """The line of the log up to which the rows tell everything, and the rows in pieces."""
         with self._lock:
             # Before what it is about: a decision made meanwhile is then told again, not missed.
             seq = self._log.seq
@@ -88,8 +103,10 @@ class Listing:
                 item = self.items.number.get(pair)
                 if item is not None:
                     self._rows[item] = as_json(self.row(item, state))
+                    self._stale.add(item // ROWS_PER_PIECE)
             self._up_to = seq
-            return seq, f"[{','.join(self._rows)}]"
+            self._compress()
+            return seq, list(self._pieces.values())
 
 
 def as_json(value: Any) -> str:

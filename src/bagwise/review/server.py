@@ -2,6 +2,7 @@
 
 import json
 import socket
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,10 @@ def make_app(session: ReviewSession, *, token: str, host: str, port: int) -> Gua
         return Response(files[name], media_type=media_type, headers={"Cache-Control": "no-cache"})
 
     def index(request: Request) -> Response:
-        return Response(session.index(), media_type="application/json")
+        body, headers = session.index(), {"Content-Encoding": "deflate", "Vary": "Accept-Encoding"}
+        if "deflate" not in request.headers.get("accept-encoding", ""):
+            body, headers = zlib.decompress(body), {}
+        return Response(body, media_type="application/json", headers=headers)
 
     def item(request: Request) -> Response:
         return JSONResponse(session.item(request.path_params["item"]))

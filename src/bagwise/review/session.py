@@ -8,6 +8,7 @@ from itertools import chain, count
 from typing import Any
 
 from bagwise.discovery.run.folder import RunFolder
+from bagwise.review.compressed import compressed, end_to_end
 from bagwise.review.decisions import UNTOUCHED, ItemState, Pair, ReviewError, check_boxes
 from bagwise.review.items import Items
 from bagwise.review.listing import Listing, as_json
@@ -52,7 +53,7 @@ class ReviewSession:
         return str((self.run.path / "boxes.parquet").stat().st_mtime_ns)
 
     def index(self) -> bytes:
-        """All items in brief, as JSON: enough to list, filter and sort them without asking again."""
+        """All items in brief, as compressed JSON: enough to list, filter and sort them without asking again."""
         generation = self.generation  # before the rows: a refit that ends meanwhile is then told again, not missed
         seq, rows = self._listing.rows()
         brief = {
@@ -64,7 +65,8 @@ class ReviewSession:
             "refit": self._refit_answer,
             "can_refit": self.run.store_path.exists(),
         }
-        return f'{as_json(brief)[:-1]},"images":{self._listing.images},"items":{rows}}}'.encode()
+        head, between = compressed(f'{as_json(brief)[:-1]},"images":'), compressed(',"items":[')
+        return end_to_end([head, self._listing.images, between, *rows, compressed("]}")])
 
     def item(self, item: int) -> Answer:
         """One item in full."""
