@@ -32,6 +32,7 @@ CLASSES = ("cat", "dog")
 POLL_EVERY = 2.0
 OPEN_EVERY = 10.0
 THUMBNAIL_EVERY = 20
+MADE_GOOD = 1.0  # seconds of waiting
 
 
 def write_run(folder: Path, images: int) -> Path:
@@ -197,7 +198,8 @@ async def decide(server: Server, seen: Seen, tab: int, items: range, pace: float
         await timed(seen.item, connection, "GET", f"/api/items/{items[(number + 1) % len(items)]}")
         if number % THUMBNAIL_EVERY == 0:
             await timed(seen.picture, connection, "GET", f"/images/{item + 1}/thumbnail")
-        due += pace
+        # People who had to wait do not work faster afterwards than they did before.
+        due = max(due, time.monotonic() - MADE_GOOD) + pace
         await asyncio.sleep(max(0.0, due - time.monotonic()))
 
 
