@@ -15,7 +15,7 @@ from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.calibration import out_of_fold
 from bagwise.distances import hausdorff
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
 
 EQUAL = 1e-6
 
@@ -75,7 +75,7 @@ class CitationKNN(CalibratedClassifier):
         "n_references": [Interval(Integral, 1, None, closed="left")],
         "n_citers": [Interval(Integral, 0, None, closed="left")],
         "metric": [StrOptions({"minimal", "modified"})],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
     }
 
     def __init__(

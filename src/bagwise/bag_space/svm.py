@@ -16,7 +16,7 @@ from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.calibration import out_of_fold
-from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALINGS, InstanceScaler, gaussian_gamma, row_weights
+from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT, InstanceScaler, gaussian_gamma, row_weights
 
 GAUSSIAN_CONSTRAINTS: dict[str, list] = {
     "gamma": GAMMA_CONSTRAINT,
@@ -36,7 +36,7 @@ class BagKernelSVC(CalibratedClassifier):
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from bagwise._utils.optional import require
-from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
 
 if TYPE_CHECKING:
     from bagwise.deep._networks import Network
@@ -40,7 +40,7 @@ class DeepClassifier(InstanceScorer):
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "device": [str],
         "random_state": ["random_state"],
     }

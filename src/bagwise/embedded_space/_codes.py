@@ -18,12 +18,12 @@ from bagwise.bags import Bags
 from bagwise.base import FloatArray, check_bags
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.calibration import out_of_fold
-from bagwise.preprocessing import SCALINGS, InstanceScaler, row_weights
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler, row_weights
 
 CODE_CONSTRAINTS: dict[str, list] = {
     "n_components": [Interval(Integral, 1, None, closed="left")],
     "energy": [Interval(Real, 0, 1, closed="right")],
-    "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+    "scaling": SCALING_CONSTRAINT,
     "random_state": ["random_state"],
 }
 

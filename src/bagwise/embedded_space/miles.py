@@ -12,13 +12,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bagwise._utils.matrices import in_form_of
-from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer, check_bags
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.calibration import out_of_fold
 from bagwise.distances import squared_distances
-from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALINGS, InstanceScaler, gaussian_gamma, row_weights
+from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT, InstanceScaler, gaussian_gamma, row_weights
 
 # How many features may join the working set each time, at least.
 NEWCOMERS = 64
@@ -49,7 +49,7 @@ class MILESTransformer(TransformerMixin, BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012 - as scikit-learn has them
         **CALIBRATE,
         "gamma": GAMMA_CONSTRAINT,
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
     }
 
     def __init__(self, gamma: float | str = "distance", *, scaling: str | None = "auto") -> None:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedScorer
 from bagwise.instance_space._dual import IntArray
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
 
 MAX_ROUNDS = 10
 # First instances that are tried, and first columns.
@@ -85,7 +85,7 @@ class APR(CalibratedScorer):
         "tau": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, 1, closed="neither")],
         "margin": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
     }
 
     def __init__(

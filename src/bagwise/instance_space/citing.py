@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bagwise._utils.matrices import in_form_of
-from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedScorer
 from bagwise.distances import squared_distances
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
 
 # Squared distances are taken for equal when they differ by less than so many rounding errors of the longest row.
 EQUAL = 64
@@ -81,7 +81,7 @@ class CitationVote(CalibratedScorer):
         **CALIBRATE,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "refinement": [Interval(Real, 0, 1, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
     }
 
     def __init__(

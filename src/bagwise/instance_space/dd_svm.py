@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import check_random_state
 
-from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.instance_space.diverse_density import DiverseDensity, concept_distances
-from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALINGS, gaussian_gamma
+from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT, gaussian_gamma
 
 # Two searches that end nearer to each other than this share of a prototype's size found the same one.
 SAME = 0.05
@@ -97,7 +97,7 @@ class DDSVC(CalibratedClassifier):
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }

@@ -17,7 +17,7 @@ from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.pooling import noisy_or_log_odds, softplus
-from bagwise.preprocessing import SCALINGS, InstanceScaler, mean_and_variance, row_weights
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler, mean_and_variance, row_weights
 
 # With more columns than this there are far more scales to learn than bags to learn them from.
 WIDE = 1000
@@ -42,7 +42,7 @@ class _ConceptClassifier(CalibratedClassifier, InstanceScorer):
         "initial_distance": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from bagwise._utils.sklearn_private import HasMethods, StrOptions
+from bagwise._utils.sklearn_private import HasMethods
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedScorer
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
 
 
 class SingleInstance(CalibratedScorer):
@@ -64,7 +64,7 @@ class SingleInstance(CalibratedScorer):
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn's own convention
         **CALIBRATE,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "random_state": ["random_state"],
     }
 

@@ -19,7 +19,7 @@ from bagwise.instance_space._dual import IntArray
 from bagwise.instance_space._kernel_machine import InstanceKernel, KernelMachine
 from bagwise.instance_space._linear import LinearMachine
 from bagwise.instance_space._search import ROUGH, Found, LabelSearch, Search, WitnessSearch
-from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALINGS, InstanceScaler, gaussian_gamma, row_weights
+from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT, InstanceScaler, gaussian_gamma, row_weights
 
 # What scaling="auto" chooses from on dense data: standardised columns, then unit length or not.
 CANDIDATES = ("auto", "standard")
@@ -38,7 +38,7 @@ class _SearchingSVC(CalibratedScorer):
         "gamma": GAMMA_CONSTRAINT,
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],

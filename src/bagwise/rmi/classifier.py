@@ -17,7 +17,7 @@ from bagwise.bags import Bags
 from bagwise.base import FloatArray, check_bags, check_labels
 from bagwise.preprocessing import (
     GAMMA_CONSTRAINT,
-    SCALINGS,
+    SCALING_CONSTRAINT,
     InstanceNystroem,
     InstanceScaler,
     gaussian_gamma,
@@ -173,7 +173,7 @@ class RMISVC(LinearScorer):
         "sampling": [StrOptions({"shuffle", "blocks", "uniform"})],
         "radius": [StrOptions({"pegasos", "safe"}), None],
         "fit_intercept": ["boolean"],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "kernel": [StrOptions({"linear", "rbf"})],
         "gamma": GAMMA_CONSTRAINT,
         "n_components": [Interval(Integral, 1, None, closed="left")],
