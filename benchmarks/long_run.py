@@ -5,7 +5,7 @@
 Paints very small images of two kinds of object, runs discovery over them once without a disturbance, and once with
 `kill -9` every so many seconds and a new start. Both runs have to end with the same bytes in every table, model and
 shard, and every image once in the store. Memory is what the system counts as resident, looked at twice a second while
-features are made. With these images and settings discovery takes about 3 ms of one core for an image.
+features are made. With these images and settings discovery takes a few milliseconds of one core for an image.
 """
 
 from __future__ import annotations

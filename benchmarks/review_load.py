@@ -31,6 +31,7 @@ import numpy as np
 CLASSES = ("cat", "dog")
 POLL_EVERY = 2.0
 OPEN_EVERY = 10.0
+ALONE = 60  # openings by a single window, before the load
 THUMBNAIL_EVERY = 20
 MADE_GOOD = 1.0  # seconds of waiting
 
@@ -212,6 +213,14 @@ async def open_page(server: Server, seen: Seen, tab: int, end: float) -> None:
         await asyncio.sleep(OPEN_EVERY * (1 + tab / 40))
 
 
+async def open_alone(server: Server) -> dict[str, Any]:
+    """One window that opens the page again and again while nobody does anything."""
+    connection, times = Connection(server), []
+    for _ in range(ALONE):
+        content = await timed(times, connection, "GET", "/api/index")
+    return {**milliseconds(times), "bytes": len(content)}
+
+
 async def poll(server: Server, seen: Seen, tab: int, end: float) -> None:
     """The same tab asking what the others did."""
     connection, seq = Connection(server), 0
@@ -286,6 +295,7 @@ def main() -> None:
         run = write_run(Path(name), chosen.images)
         server = Server(run)
         seconds = 60 * chosen.minutes
+        alone = asyncio.run(open_alone(server))
         seen, away = asyncio.run(load(server, chosen.images, chosen.tabs, chosen.rate, seconds))
         server.kill()
         memory = server.memory
@@ -299,6 +309,7 @@ def main() -> None:
                 "next image": milliseconds(seen.item),
                 "changes": milliseconds(seen.changes),
                 "opening the page": milliseconds(seen.index),
+                "opening the page, alone": alone,
                 "thumbnail": milliseconds(seen.picture),
             },
             "killed": {"away seconds": round(away, 1), "decisions sent again": seen.sent_again},
