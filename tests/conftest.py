@@ -15,13 +15,39 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In CI, where nobody watches, a browser on a busy machine gets a second chance; elsewhere a flaw is to be seen."""
-    if not os.environ.get("CI") or not config.pluginmanager.hasplugin("rerunfailures"):
-        return
+    if hasattr(config, "workerinput"):
+        _deal_out(items)
+    # In CI, where nobody watches, a browser on a busy machine gets a second chance; elsewhere a flaw is to be seen.
+    if os.environ.get("CI") and config.pluginmanager.hasplugin("rerunfailures"):
+        for item in items:
+            if item.get_closest_marker("browser"):
+                item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+# Their tests need nothing of one another: dealt out one by one, and last, they fill what time the others leave.
+FILLING = Path(__file__).parent / "contract"
+
+
+def _deal_out(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file on one worker, so that what they share is made once; start the longest files first."""
+    groups: dict[str, list[pytest.Item]] = {}
+    filling = []
     for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        mark = item.get_closest_marker("xdist_group")
+        if mark is None and item.path.is_relative_to(FILLING):
+            filling.append(item)
+            continue
+        name = mark.args[0] if mark else item.path.relative_to(Path(__file__).parent).as_posix()
+        if mark is None:
+            item.add_marker(pytest.mark.xdist_group(name))
+        groups.setdefault(name, []).append(item)
+
+    def slow(group: list[pytest.Item]) -> int:
+        return sum(item.get_closest_marker("slow") is not None for item in group)
+
+    items[:] = [*(item for group in sorted(groups.values(), key=slow, reverse=True) for item in group), *filling]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -79,7 +79,8 @@ class Processes:
             process.wait(30)
 
 
-@pytest.fixture(scope="session")
+# Of the package, not of the session: what nobody uses any more would tick on beside all other tests.
+@pytest.fixture(scope="package")
 def s3():
     """An S3 server on this machine with an empty bucket; gives its URL and what processes need to find it."""
     pytest.importorskip("moto", reason="moto, a stand-in for S3, is not installed")
@@ -107,7 +108,7 @@ def s3():
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def processes(tmp_path_factory, s3):
     """A scheduler and two workers."""
     # A loaded machine may keep a healthy worker from answering for long, while it opens a network.
