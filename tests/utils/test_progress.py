@@ -1,5 +1,7 @@
 """Plain lines of progress, where there is no terminal."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from bagwise._utils import progress
@@ -12,7 +14,9 @@ def clock(monkeypatch):
     class Clock:
         now = 0.0
 
-    monkeypatch.setattr(progress.time, "monotonic", lambda: Clock.now)
+    # Of this module alone: an event loop of another thread (a server that other tests share) that looked at such a
+    # clock once would sleep for as long as the machine has been up.
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: Clock.now))
     return Clock
 
 
