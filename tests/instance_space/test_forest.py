@@ -90,12 +90,13 @@ def test_bags_that_every_tree_has_seen_are_judged_all_the_same():
 
 
 @pytest.mark.parametrize("weight", [1, 3])
-def test_a_weight_is_a_number_of_bags(weight):
+def test_a_weight_says_how_often_a_bag_is_there(weight):
     bags, y = witness_bags(20)
-    repeated = np.repeat(np.arange(20), weight)
-    plain = MIForest(5, random_state=0).fit(bags[repeated], y[repeated])
+    times = np.repeat(np.arange(20), weight)
+    repeated = MIForest(5, random_state=0).fit(bags[times], y[times])
     weighted = MIForest(5, random_state=0).fit(bags, y, sample_weight=np.full(20, float(weight)))
-    np.testing.assert_array_equal(plain.trees_[0].threshold, weighted.trees_[0].threshold)
+    for one, other in zip(repeated.trees_, weighted.trees_, strict=True):
+        np.testing.assert_array_equal(one.threshold, other.threshold)
 
 
 def test_classes_without_hidden_labels_end_early():

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from bagwise._utils.sklearn_private import Interval
+from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedScorer
-from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
+from bagwise.preprocessing import SCALINGS, InstanceScaler
 
 
 class MultiFoldSVC(CalibratedScorer):
@@ -22,8 +22,8 @@ class MultiFoldSVC(CalibratedScorer):
 
     Choosing with a model that was trained on the very choice confirms itself; so positive bags are split into folds,
     and those of a fold choose with the model of the others. The first choice is the likeliest instance by the prior of
-    the bags, which is added to the scores afterwards too; without a prior, the one that an SVM of the bags' means likes
-    best.
+    the bags, which is added to the scores afterwards too; without a prior, or where it is the same everywhere, the one
+    that an SVM of the bags' means likes best.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class MultiFoldSVC(CalibratedScorer):
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_negatives": [Interval(Integral, 1, None, closed="left")],
-        "scaling": SCALING_CONSTRAINT,
+        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
         "random_state": ["random_state"],
     }
 
@@ -121,8 +121,8 @@ class MultiFoldSVC(CalibratedScorer):
         self, bags: Bags, positive: NDArray[np.bool_], weight: FloatArray, rng: np.random.RandomState
     ) -> tuple[FloatArray, float, int]:
         shown, absent = np.flatnonzero(positive), np.flatnonzero(~positive)
-        # A prior that is the same for all instances says as little about where to begin as none.
-        if bags.prior is not None and np.ptp(bags.prior):
+        # A prior that is the same everywhere would choose the first instance of every bag.
+        if bags.prior is not None and np.ptp(bags.prior) > 0:
             scores = bags.prior
         else:
             scores = self._by_means(bags, positive, weight, rng)
@@ -150,7 +150,7 @@ class MultiFoldSVC(CalibratedScorer):
     def _by_means(
         self, bags: Bags, positive: NDArray[np.bool_], weight: FloatArray, rng: np.random.RandomState
     ) -> FloatArray:
-        """Scores to begin with where there is no prior, (n_instances,)."""
+        """Scores to begin with where no prior tells instances apart, (n_instances,)."""
         means = np.add.reduceat(bags.instances, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
         coef, _ = self._svm(means, positive, weight, rng)
         return bags.instances @ coef
