@@ -47,7 +47,7 @@ lint: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 test: lint docs
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --cov --cov-report term:skip-covered --cov-fail-under $(COVERAGE)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report term:skip-covered --cov-fail-under $(COVERAGE)
 
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

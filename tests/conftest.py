@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,33 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+# Dealt out one by one, and last: nothing is shared by these, so they fill what time the files leave to a worker.
+ONE_BY_ONE = "tests/contract/"
+# What all files of a folder share: a cluster, a wheel.
+TOGETHER = ("tests/cluster/", "tests/packaging/")
+
+
+def dealt_with(nodeid: str) -> str:
+    """What goes to the same worker as this test: its file, as a rule, so that what its tests share is made once."""
+    if nodeid.startswith(ONE_BY_ONE):
+        return nodeid
+    return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.split("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Dealer(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return dealt_with(nodeid)
+
+    return Dealer(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
-        _deal_out(items)
+        _longest_first(items)
     # In CI, where nobody watches, a browser on a busy machine gets a second chance; elsewhere a flaw is to be seen.
     if os.environ.get("CI") and config.pluginmanager.hasplugin("rerunfailures"):
         for item in items:
@@ -26,28 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-# Their tests need nothing of one another: dealt out one by one, and last, they fill what time the others leave.
-FILLING = Path(__file__).parent / "contract"
-
-
-def _deal_out(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file on one worker, so that what they share is made once; start the longest files first."""
-    groups: dict[str, list[pytest.Item]] = {}
-    filling = []
-    for item in items:
-        mark = item.get_closest_marker("xdist_group")
-        if mark is None and item.path.is_relative_to(FILLING):
-            filling.append(item)
-            continue
-        name = mark.args[0] if mark else item.path.relative_to(Path(__file__).parent).as_posix()
-        if mark is None:
-            item.add_marker(pytest.mark.xdist_group(name))
-        groups.setdefault(name, []).append(item)
-
-    def slow(group: list[pytest.Item]) -> int:
-        return sum(item.get_closest_marker("slow") is not None for item in group)
-
-    items[:] = [*(item for group in sorted(groups.values(), key=slow, reverse=True) for item in group), *filling]
+def _longest_first(items: list[pytest.Item]) -> None:
+    """What holds slow tests goes to the workers first: at the end one of them would work alone."""
+    slow = Counter(dealt_with(item.nodeid) for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (item.nodeid.startswith(ONE_BY_ONE), -slow[dealt_with(item.nodeid)]))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -1,12 +1,9 @@
 """The benchmark on a cluster gives the figures of one machine."""
 
-import pytest
 from tests.cluster.conftest import wait_until
 
 from bagwise._utils.cluster import open_cluster
 from bagwise.benchmark import measure as benchmark
-
-pytestmark = pytest.mark.xdist_group("cluster")
 
 
 def test_same_figures_and_goes_on(processes, tmp_path):

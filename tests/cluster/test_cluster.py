@@ -13,8 +13,6 @@ from tests.cluster.conftest import ROOT, Processes, wait_until
 
 from bagwise._utils.cluster import ClusterError, open_cluster
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 
 @pytest.fixture
 def cluster(processes):

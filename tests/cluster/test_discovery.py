@@ -23,8 +23,6 @@ from bagwise.discovery.features.remote import RemoteStore, place_of, publish_sha
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.run import pipeline, shards, tasks
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory):

@@ -41,7 +41,6 @@ def copy_tree(target: Path, *, mtime: int, mode: int, backwards: bool) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("packaging")
 def test_two_copies_of_the_tree_give_the_same_bytes(tmp_path, monkeypatch):
     pytest.importorskip("build")
     pytest.importorskip("hatchling")

@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 FITS = """
 import hashlib
 import sys
@@ -37,7 +35,6 @@ WITH_LOOPS = (
 )
 
 
-@pytest.mark.xdist_group("compiling")
 def test_same_bits_compiled_and_cached(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", FITS, WITH_LOOPS]
