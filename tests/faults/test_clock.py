@@ -1,7 +1,9 @@
 """A clock that is set back, or files from the future: nothing is stale, lost or in another order."""
 
 import os
+import re
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -111,3 +113,12 @@ def test_nothing_measures_time_by_the_clock_on_the_wall():
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     users += [name for line in file if "time.time()" in line]
     assert users == ["session.py"], "which tells the page when a refit ended"
+
+
+def test_no_test_sets_the_clock_of_the_whole_process():
+    """An event loop in another thread that sees it may sleep for as long as the machine has been up."""
+    setting = re.compile(r"""setattr\(\s*((\w+\.)*time,|["'](\w+\.)*time\.)""")
+    assert setting.search('monkeypatch.setattr(progress.time, "monotonic", clock)')
+    tests = Path(__file__).parents[1]
+    users = [path.name for path in tests.rglob("*.py") if setting.search(path.read_text(encoding="utf-8"))]
+    assert users == [Path(__file__).name], "which shows what is meant"
