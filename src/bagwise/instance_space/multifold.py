@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from bagwise._utils.sklearn_private import Interval, StrOptions
+from bagwise._utils.sklearn_private import Interval
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
 from bagwise.calibrated import CALIBRATE, CalibratedScorer
-from bagwise.preprocessing import SCALINGS, InstanceScaler
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler
 
 
 class MultiFoldSVC(CalibratedScorer):
@@ -81,7 +81,7 @@ class MultiFoldSVC(CalibratedScorer):
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_negatives": [Interval(Integral, 1, None, closed="left")],
-        "scaling": [StrOptions({s for s in SCALINGS if s}), None],
+        "scaling": SCALING_CONSTRAINT,
         "random_state": ["random_state"],
     }
 
