@@ -51,7 +51,12 @@ EXTRAS_OF = {
     "tabular.py": {"cli"},
 }
 # Imported only where the user has it: their own tables come in and go out.
-NEVER_NEEDED = {"benchmark/compare.py": {"pandas"}, "api/result.py": {"pandas"}}
+# llvmlite is a part of numba.
+NEVER_NEEDED = {
+    "benchmark/compare.py": {"pandas"},
+    "api/result.py": {"pandas"},
+    "_utils/row_loops.py": {"llvmlite"},
+}
 # What the development group is there for, when nothing imports it.
 TOOLS = {
     "ruff": "Makefile", "mypy": "Makefile", "import-linter": "Makefile", "pytest-cov": "Makefile",
