@@ -119,7 +119,7 @@ def test_path_tells_what_was_compared():
     bags, y = concept_problem(60)
     model = RMISVC(random_state=0).fit(bags, y)
     found = model.path_
-    assert {len(values) for values in found.values()} == {len(path.LAMS) * 2 * 3}  # three scalings of five columns
+    assert {len(values) for values in found.values()} == {5 * 2 * 3}  # five λ, two poolings, three scalings
     best = int(np.flatnonzero(found["chosen"])[0])
     assert found["chosen"].sum() == 1
     assert best == found["smoothed_log_loss"].argmin()
@@ -130,6 +130,16 @@ def test_path_tells_what_was_compared():
     only = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_
     assert set(only["scaling"]) == {"unit"}
     assert set(only["pooling"]) == {"noisy-or"}
+
+
+def test_lams_that_a_fit_of_so_many_steps_does_not_reach_are_left_out():
+    bags, y = concept_problem(60)
+    found = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_["lam"]
+    assert found.min() * 50 * 48 >= 1
+    assert len(found) == 5
+    assert path.lams_for(200, 50) == list(path.LAMS[:6])
+    assert path.lams_for(10_000, 50) == list(path.LAMS)
+    assert path.lams_for(3, 1) == list(path.LAMS[:2])
 
 
 def test_neighbours_smooth_the_path():
@@ -151,7 +161,7 @@ def test_a_weaker_lam_is_worth_a_quarter_of_a_nat():
     bags, y = concept_problem(60)
     found = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_
     price = found["smoothed_log_loss"] - path.with_neighbours(found["log_loss"])
-    np.testing.assert_allclose(price, 0.25 / 60 * np.arange(len(path.LAMS)), atol=1e-12)
+    np.testing.assert_allclose(price, 0.25 / 60 * np.arange(len(price)), atol=1e-12)
 
 
 def test_the_same_for_every_form():

@@ -294,7 +294,7 @@ class RMISVC(LinearScorer):
         passes = path.passes_for(bags, max(1, -(-self._steps(len(bags)) // len(bags))))
         poolings = path.poolings_for(bags, targets, weights) if searched and self.pooling == "auto" else None
         grid = Grid(
-            path.LAMS if searched else [float(self.lam)],
+            path.lams_for(len(bags), passes) if searched else [float(self.lam)],
             poolings or [self._pooling_as_given()],
             passes,
             self.average,

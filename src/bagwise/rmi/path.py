@@ -29,6 +29,7 @@ from scipy import sparse
 from bagwise._utils.mapped import is_large_map
 from bagwise.bags import Bags
 from bagwise.calibration import (
+    N_FOLDS,
     base_rate_log_loss,
     calibrated,
     fit_logistic,
@@ -152,6 +153,16 @@ def with_neighbours(loss: FloatArray) -> FloatArray:
         return loss
     padded = np.concatenate([loss[..., 1:2], loss, loss[..., -2:-1]], axis=-1)
     return padded[..., 1:-1] / 2 + (padded[..., :-2] + padded[..., 2:]) / 4
+
+
+def lams_for(n_bags: int, passes: int) -> list[float]:
+    """The λ that candidates of so many passes come near the solution of: those of no more than 1/λ steps do not.
+
+    What fewer steps lead to depends on their number. The final fit makes more than the models of the folds, so that the
+    curve fitted to their scores would not fit its own.
+    """
+    steps = passes * n_bags * (N_FOLDS - 1) / N_FOLDS
+    return [lam for i, lam in enumerate(LAMS) if i < 2 or lam * steps >= 1]
 
 
 def scalings_for(instances: Any) -> list[str | None]:
