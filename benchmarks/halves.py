@@ -1,6 +1,6 @@
 """Classes learned on one half of the images, found in the other, of which nobody said what they show.
 
-    python benchmarks/halves.py VOC_ROOT -o FOLDER [--split train] [--features RUN]
+    python -m benchmarks.halves VOC_ROOT -o FOLDER [--split train] [--features RUN]
 
 The first, third, fifth, ... image by name are learned from, the others are asked. Prints average precision of the
 boxes, one per image and class, and of the images: how well it is told which of them show a class.
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from unseen import lend
+from benchmarks.unseen import lend
 
 from bagwise._utils.atomic import write_text
 from bagwise.discovery.evaluation.runs import evaluate_run

@@ -4,7 +4,7 @@
     python benchmarks/large_bags.py --instances 1000 --draws 3
 
 In positive bags, 5% of the instances are shifted by six deviations in one direction of 128. Prints one line a draw and
-writes large_bags.json, which a second call goes on with.
+writes large_bags.json, which a second call resumes.
 """
 
 from __future__ import annotations
