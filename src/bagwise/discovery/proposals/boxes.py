@@ -45,23 +45,38 @@ def edge_boxes(
         Above zero; the whole-image box of an image without edges has ``min_score``.
     """
     height, width = image.shape[:2]
-    nothing_found = (
-        np.array([[0, 0, width, height]], np.float32),
-        np.array([min_score], np.float32),
-    )
-    image = shrink_to_working_area(image)
-    small_height, small_width = image.shape[:2]
-    if min(small_width, small_height) < SMALLEST_SIDE:
-        return nothing_found
-    # Compiled code is imported on first use.
-    from bagwise.discovery.proposals.search import search_boxes
+    small = shrink_to_working_area(image)
+    edges = detector(small) if min(small.shape[:2]) >= SMALLEST_SIDE else None
+    return boxes_of_edges(edges, (width, height), alpha=alpha, beta=beta, min_score=min_score, max_boxes=max_boxes)
 
-    edges = detector(image)
-    normals = edge_normals(edges)
-    found, objectness = search_boxes(
-        thin_edges(edges, normals), normals, alpha=alpha, beta=beta, min_score=min_score, max_boxes=max_boxes
-    )
-    if len(found) == 0:
-        return nothing_found
-    stretch = np.array([width / small_width, height / small_height] * 2)
-    return (found * stretch).astype(np.float32), objectness
+
+def boxes_of_edges(
+    edges: np.ndarray | None,
+    size: tuple[int, int],
+    *,
+    alpha: float = 0.65,
+    beta: float = 0.55,
+    min_score: float = 0.004,
+    max_boxes: int = 400,
+) -> tuple[np.ndarray, np.ndarray]:
+    """`edge_boxes` of an image whose edges are known.
+
+    Parameters
+    ----------
+    edges : float32 array (rows, columns), or None
+        Of the image, shrunk or not; None for an image too small to look for edges in.
+    size : (width, height) of the image
+    """
+    width, height = size
+    if edges is not None:
+        # Compiled code is imported on first use.
+        from bagwise.discovery.proposals.search import search_boxes
+
+        normals = edge_normals(edges)
+        found, objectness = search_boxes(
+            thin_edges(edges, normals), normals, alpha=alpha, beta=beta, min_score=min_score, max_boxes=max_boxes
+        )
+        if len(found):
+            stretch = np.array([width / edges.shape[1], height / edges.shape[0]] * 2)
+            return (found * stretch).astype(np.float32), objectness
+    return np.array([[0, 0, width, height]], np.float32), np.array([min_score], np.float32)

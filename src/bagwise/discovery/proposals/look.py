@@ -6,8 +6,8 @@ import numpy as np
 
 from bagwise._utils.boxes import overlaps
 from bagwise._utils.optional import require
-from bagwise.discovery.proposals.boxes import edge_boxes
-from bagwise.discovery.proposals.edges import EdgeDetector, NetworkEdges
+from bagwise.discovery.proposals.boxes import SMALLEST_SIDE, boxes_of_edges
+from bagwise.discovery.proposals.edges import EdgeDetector, NetworkEdges, shrink_to_working_area
 from bagwise.discovery.proposals.figure import components, figure_map
 
 PICTURE_SIDE = 96  # short side of the small maps that are kept
@@ -18,6 +18,8 @@ MOST_COMPONENTS = 4  # of a level, whose boxes join the proposals
 SMALLEST_COMPONENT = 0.002  # share of the image's pixels
 ALREADY_THERE = 0.9  # overlap with a proposal from which a component's box adds nothing
 COMPONENTS_RANK = 0.9  # a component's box is as likely to hold an object as the proposal at this quantile
+
+SeenMaps = tuple[np.ndarray, np.ndarray]  # edges and figure
 
 
 def _nothing() -> np.ndarray:
@@ -42,27 +44,6 @@ class Look:
     figure: np.ndarray = field(default_factory=_nothing)
 
 
-class _Pass:
-    """One pass of the networks over one image, whose maps are kept: `edge_boxes` needs only the edges."""
-
-    name = "pass"
-
-    def __init__(self, detector: EdgeDetector, figure: NetworkEdges | None) -> None:
-        self._detector, self._figure = detector, figure
-        self.maps: tuple[np.ndarray, np.ndarray] | None = None
-
-    def __call__(self, image: np.ndarray) -> np.ndarray:
-        if self._figure is None:
-            edges = self._detector(image)
-            figure = np.zeros_like(edges)
-        elif self._figure is self._detector:
-            edges, figure = self._figure.edges_and_figure(image)
-        else:
-            edges, figure = self._detector(image), figure_map(image, self._figure)
-        self.maps = edges, figure
-        return edges
-
-
 class Looker:
     """Looks at images.
 
@@ -84,18 +65,34 @@ class Looker:
 
     def __call__(self, image: np.ndarray) -> Look:
         """Look at an image, uint8 (h, w, 3) RGB."""
-        seen = _Pass(self.detector, self._figure)
-        boxes, objectness = edge_boxes(image, seen, min_score=self.min_score, max_boxes=self.max_boxes)
         height, width = image.shape[:2]
-        if seen.maps is None:  # too small an image to look for edges in
+        return self.look(self.maps(image), (width, height))
+
+    def maps(self, image: np.ndarray) -> SeenMaps | None:
+        """Edges and figure of an image, each float32 (rows, columns); None of one too small to look for edges in."""
+        small = shrink_to_working_area(image)
+        if min(small.shape[:2]) < SMALLEST_SIDE:
+            return None
+        if self._figure is None:
+            edges = self.detector(small)
+            return edges, np.zeros_like(edges)
+        if self._figure is self.detector:
+            return self._figure.edges_and_figure(small)
+        return self.detector(small), figure_map(small, self._figure)
+
+    def look(self, maps: SeenMaps | None, size: tuple[int, int]) -> Look:
+        """What is seen of an image of some (width, height) by its `maps`."""
+        seen = None if maps is None else maps[0]
+        boxes, objectness = boxes_of_edges(seen, size, min_score=self.min_score, max_boxes=self.max_boxes)
+        if maps is None:
             return Look(boxes, objectness)
-        edges, figure = (small_picture(each) for each in seen.maps)
+        edges, figure = (small_picture(each) for each in maps)
         if self._figure is not None:
             # Compiled code is imported on first use.
             from bagwise.discovery.proposals.outlines import with_outlines
 
             figure = with_outlines(figure, edges)
-            for found in component_boxes(figure, (width, height), SMALLEST_COMPONENT):
+            for found in component_boxes(figure, size, SMALLEST_COMPONENT):
                 boxes, objectness = join_components(boxes, objectness, found[:MOST_COMPONENTS].astype(np.float32))
         return Look(boxes, objectness, edges, figure)
 
