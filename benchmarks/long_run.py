@@ -1,11 +1,12 @@
 """Many images through discovery, killed again and again: flat memory, nothing lost, the same bytes in the end.
 
-    python benchmarks/long_run.py [--images 100000] [--kill-every 45] [-o long_run.json]
+    python benchmarks/long_run.py [--images 100000] [--kill-every 45] [--jobs 1] [-o long_run.json]
 
-Paints very small images of two kinds of object, runs discovery over them once without a disturbance, and once with
-`kill -9` every so many seconds and a new start. Both runs have to end with the same bytes in every table, model and
-shard, and every image once in the store. Memory is what the system counts as resident, looked at twice a second while
-features are made. With these images and settings discovery takes a few milliseconds of one core for an image.
+Paints very small images of two kinds of object, runs discovery over them once without a disturbance, and beside that
+once with `kill -9` every so many seconds and a new start. Both runs have to end with the same bytes in every table,
+model and shard, and every image once in the store. Memory is what the system counts as resident, looked at twice a
+second while features are made. With these images and settings discovery takes five milliseconds of a core for an
+image; half of them are Python's own, so that more than two or three threads (`--jobs`) bring little.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +68,7 @@ def write_network(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
-def work(source: Path, network: Path, output: Path) -> None:
+def work(source: Path, network: Path, output: Path, jobs: int) -> None:
     """In a process of its own: discovery with the quickest settings there are."""
     from bagwise.discovery.learning.models import Recipe
     from bagwise.discovery.run.pipeline import discover
@@ -75,15 +78,15 @@ def work(source: Path, network: Path, output: Path) -> None:
         edges="gradient", figure=False, max_boxes=4, short_sides=(64,), components=4, backbone=str(network),
         recipe=Recipe(steps=2000),
     )  # fmt: skip
-    discover(source, output, settings=settings, jobs=1)
+    discover(source, output, settings=settings, jobs=jobs)
 
 
 class Watched:
     """A discovery run in another process, whose memory is looked at."""
 
-    def __init__(self, source: Path, network: Path, output: Path):
+    def __init__(self, source: Path, network: Path, output: Path, jobs: int):
         self._store = output / "store"
-        command = [sys.executable, __file__, "--work", str(source), str(network), str(output)]
+        command = [sys.executable, __file__, "--work", str(source), str(network), str(output), str(jobs)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.seen: list[tuple[int, float]] = []  # shards, MB
 
@@ -147,31 +150,51 @@ def memory(seen: list[tuple[int, float]]) -> dict[str, Any]:
     }
 
 
+def undisturbed(source: Path, network: Path, output: Path, jobs: int) -> tuple[Watched, float]:
+    """The run that nobody ends, and its seconds."""
+    started = time.monotonic()
+    run = Watched(source, network, output, jobs)
+    if run.wait() != 0:
+        raise SystemExit("the undisturbed run failed")
+    return run, time.monotonic() - started
+
+
+def killed_and_again(
+    source: Path, network: Path, output: Path, jobs: int, seconds: float
+) -> tuple[int, Watched, float]:
+    """How often the run was killed, its last start, and the seconds of all starts."""
+    started, kills = time.monotonic(), 0
+    while (code := (run := Watched(source, network, output, jobs)).wait(seconds)) is None:
+        kills += 1
+        seconds *= LONGER
+    if code != 0:
+        raise SystemExit("a run that was started again failed")
+    return kills, run, time.monotonic() - started
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--work"]:
-        work(*map(Path, sys.argv[2:5]))
+        source, network, output = map(Path, sys.argv[2:5])
+        work(source, network, output, jobs=int(sys.argv[5]))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=100_000)
     parser.add_argument("--kill-every", type=float, default=45.0, help="seconds; more after each kill")
+    parser.add_argument("--jobs", type=int, default=1, help="threads of each of the two runs")
     parser.add_argument("-o", "--output", type=Path, default=Path("long_run.json"))
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, network = folder / "images", folder / "small.onnx"
-        painted = sorted(paint(source, number) for number in range(chosen.images))
+        with ProcessPoolExecutor() as painters:
+            painted = sorted(painters.map(partial(paint, source), range(chosen.images), chunksize=500))
         write_network(network)
-        started = time.monotonic()
-        whole = Watched(source, network, folder / "whole")
-        if whole.wait() != 0:
-            raise SystemExit("the undisturbed run failed")
-        undisturbed = time.monotonic() - started
-        started, kills, seconds = time.monotonic(), 0, chosen.kill_every
-        while (code := (killed := Watched(source, network, folder / "killed")).wait(seconds)) is None:
-            kills += 1
-            seconds *= LONGER
-        if code != 0:
-            raise SystemExit("a run that was started again failed")
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(undisturbed, source, network, folder / "whole", chosen.jobs)
+            kills, last, killed_seconds = killed_and_again(
+                source, network, folder / "killed", chosen.jobs, chosen.kill_every
+            )
+            whole, seconds = running.result()
         expected, found = digests(folder / "whole"), digests(folder / "killed")
         left = [path.name for path in (folder / "killed").rglob(".writing-*")]
         held, kept_index_is_right = index_of(folder / "killed" / "store")
@@ -181,13 +204,14 @@ def main() -> None:
             "index agrees with the shards": kept_index_is_right,
             "kills": kills,
             "kill every seconds": chosen.kill_every,
-            "undisturbed seconds": round(undisturbed, 1),
-            "killed and started again seconds": round(time.monotonic() - started, 1),
+            "threads of each run": chosen.jobs,
+            "undisturbed seconds": round(seconds, 1),
+            "killed and started again seconds": round(killed_seconds, 1),
             "files compared": len(expected),
             "files that differ": sorted(n for n in expected.keys() | found.keys() if expected.get(n) != found.get(n)),
             "left aside": left,
             "memory": memory(whole.seen),
-            "memory of the last start": memory(killed.seen) if len({s for s, _ in killed.seen}) > 20 else None,
+            "memory of the last start": memory(last.seen) if len({s for s, _ in last.seen}) > 20 else None,
             "cores": os.cpu_count(),
         }
     print(json.dumps(result, indent=1))
