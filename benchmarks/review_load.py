@@ -118,6 +118,7 @@ class Seen:
     changes: list[float] = field(default_factory=list)
     index: list[float] = field(default_factory=list)
     picture: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)  # what the tabs wait for each other, not for the server
     sent_again: int = 0
     answered: set[str] = field(default_factory=set)
 
@@ -246,14 +247,21 @@ async def load(server: Server, images: int, tabs: int, rate: float, seconds: flo
             server.look()
             await asyncio.sleep(0.5)
 
-    watching = asyncio.create_task(watch())
+    async def wait_a_little() -> None:
+        while True:
+            started = time.perf_counter()
+            await asyncio.sleep(0.01)
+            seen.own.append(time.perf_counter() - started - 0.01)
+
+    watching = [asyncio.create_task(watch()), asyncio.create_task(wait_a_little())]
     await asyncio.sleep(seconds / 2)
     started = time.perf_counter()
     await asyncio.to_thread(server.kill)
     await asyncio.to_thread(server.start)
     away = time.perf_counter() - started
     await asyncio.gather(*tasks)
-    watching.cancel()
+    for task in watching:
+        task.cancel()
     return seen, away
 
 
@@ -311,6 +319,7 @@ def main() -> None:
                 "opening the page": milliseconds(seen.index),
                 "opening the page, alone": alone,
                 "thumbnail": milliseconds(seen.picture),
+                "of these the script itself": milliseconds(seen.own),
             },
             "killed": {"away seconds": round(away, 1), "decisions sent again": seen.sent_again},
             "log": check_log(run / "decisions.jsonl", seen.answered),

@@ -24,6 +24,7 @@ def review(
     Examples: `bagwise review run` · `bagwise review run --port 9000 --no-browser`
     """
     import contextlib
+    import gc
     import webbrowser
 
     from bagwise._utils.optional import require
@@ -35,6 +36,7 @@ def review(
     from bagwise.review.server import ReviewServer
 
     server = ReviewServer(RunFolder(run), host=host, port=port)
+    gc.freeze()  # nothing of the run is garbage: looking for some would stop every window for a twentieth of a second
     print(f"Review page: {server.url}", flush=True)
     if not is_loopback(host):
         typer.echo(
