@@ -1,12 +1,12 @@
 """An ONNX network run by torch, node by node: the operators that image networks are made of, and no others.
 
 Converters (onnx2torch, torch.export's reader) would be one more package to install for what are two hundred lines here,
-and run the same convolutions: with several images in flight, the time between them is hidden.
+and run the same convolutions: with several images in a batch, the time between them is hidden.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +20,21 @@ from bagwise._utils.optional import require
 T = TypeVar("T")
 Values = list[Any]
 Attributes = dict[str, Any]
+
+# Images that a network on a card takes at once. Always as many, the last one repeated where there are fewer: how a card
+# takes its sums depends on how many there are, and so an image's numbers never depend on which images are beside it.
+BATCH = 4
+
+
+def in_batches(kinds: Sequence[Hashable], size: int = BATCH) -> Iterator[list[int]]:
+    """Numbers of things in batches of one kind each; where there are too few, the last one stands several times."""
+    places: dict[Hashable, list[int]] = {}
+    for number, kind in enumerate(kinds):
+        places.setdefault(kind, []).append(number)
+    for alike in places.values():
+        for start in range(0, len(alike), size):
+            batch = alike[start : start + size]
+            yield batch + batch[-1:] * (size - len(batch))
 
 
 class UnknownOperators(ValueError):

@@ -23,7 +23,6 @@ R = TypeVar("R")
 # The reduction is learned from the boxes of some images, spread over the set, whose half-finished work is kept
 # in memory for the main pass.
 SAMPLE_IMAGES = 160
-SAMPLE_BYTES = 200_000_000
 BOXES_PER_SAMPLE = 48
 
 
@@ -34,7 +33,7 @@ class Proposer(Protocol):
 
 
 @dataclass(frozen=True)
-class _Half:
+class Half:
     """An image half done: what was seen, and what the network says of it."""
 
     size: tuple[int, int]
@@ -43,10 +42,10 @@ class _Half:
 
 
 @dataclass(frozen=True)
-class _Done:
+class Done:
     """An image ready for the store."""
 
-    half: _Half
+    half: Half
     features: np.ndarray
     cells: np.ndarray
 
@@ -64,6 +63,8 @@ class Extractor:
         Threads. The networks and the search for boxes leave Python's lock alone while they work.
     """
 
+    sample_bytes = 200_000_000  # of the sample's half-finished work that are kept
+
     def __init__(self, propose: Proposer, features: Features, *, components: int, jobs: int) -> None:
         self.propose = propose
         self.features = features
@@ -80,13 +81,7 @@ class Extractor:
             kept = self.fit_reduction(store, root, files, problems)
             broken = {problem.file for problem in problems}
             todo = [file for file in waiting if file not in broken]
-
-            def work(file: str) -> _Done:
-                half = kept.pop(file, None) or self._half(root, file)
-                done = _Done(half, *self.features.finish(half.prepared, half.size, half.look.boxes))
-                return replace(done, half=replace(half, prepared=()))
-
-            steps = track(ordered_map(work, todo, self.jobs), total=len(todo), description="boxes and features")
+            steps = track(self.finished(root, todo, kept), total=len(todo), description="boxes and features")
             for file, done in steps:
                 if isinstance(done, Problem):
                     problems.append(done)
@@ -97,18 +92,32 @@ class Extractor:
             store.flush()
         return problems
 
-    def _half(self, root: Path, file: str) -> _Half:
+    def halves(self, root: Path, files: Sequence[str]) -> Iterator[tuple[str, Half | Problem]]:
+        """Images half done, in order."""
+        return ordered_map(lambda file: self._half(root, file), files, self.jobs)
+
+    def finished(self, root: Path, files: Sequence[str], kept: dict[str, Half]) -> Iterator[tuple[str, Done | Problem]]:
+        """Images ready for the store, in order; what is ``kept`` is half done already, and taken from there."""
+
+        def work(file: str) -> Done:
+            half = kept.pop(file, None) or self._half(root, file)
+            done = Done(half, *self.features.finish(half.prepared, half.size, half.look.boxes))
+            return replace(done, half=replace(half, prepared=()))
+
+        return ordered_map(work, files, self.jobs)
+
+    def _half(self, root: Path, file: str) -> Half:
         image = read_image(root / file)
         seen = self.propose(image)
         look = seen if isinstance(seen, Look) else Look(*seen)
         height, width = image.shape[:2]
-        return _Half((width, height), look, self.features.prepare(image, look.boxes))
+        return Half((width, height), look, self.features.prepare(image, look.boxes))
 
     def fit_reduction(
         self, store: FeatureStore, root: Path, files: Sequence[str], problems: list[Problem]
-    ) -> dict[str, _Half]:
+    ) -> dict[str, Half]:
         """Load or learn the reduction; return the work done on the way that the store still lacks."""
-        kept: dict[str, _Half] = {}
+        kept: dict[str, Half] = {}
         file = store.path / "reduction.npz"
         if self.components == 0:
             return kept
@@ -117,7 +126,7 @@ class Extractor:
             return kept
         spread = _spread(list(files), SAMPLE_IMAGES)
         samples, size = [], 0
-        steps = ordered_map(lambda name: self._half(root, name), spread, self.jobs)
+        steps = self.halves(root, spread)
         for name, half in track(steps, total=len(spread), description="a sample for the reduction"):
             if isinstance(half, Problem):
                 problems.append(half)
@@ -125,7 +134,7 @@ class Extractor:
             rows = _spread(np.arange(len(half.look.boxes)), BOXES_PER_SAMPLE)
             samples.append(self.features.averages(half.prepared, half.size, half.look.boxes, rows))
             size += sum(each.nbytes for each in half.prepared)
-            if name not in store and size < SAMPLE_BYTES:
+            if name not in store and size < self.sample_bytes:
                 kept[name] = half
         if not samples:
             raise ValueError(f"none of the first {len(spread)} images could be read: {problems[0].reason}")

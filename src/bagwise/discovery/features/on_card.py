@@ -5,12 +5,14 @@ The answers are those of the CPU to rounding, far below the store's steps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from bagwise._utils.torch_network import TorchNetwork, alone_on_card
+from bagwise._utils.torch_network import BATCH, TorchNetwork, alone_on_card, in_batches
 from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.regions import (
     MOST_CELLS,
@@ -24,10 +26,15 @@ from bagwise.discovery.features.regions import (
 
 # Pillow weighs pixels with so many binary digits, and rounds to a byte after each direction.
 PILLOW_BITS = 22
+# Boxes are filled up to multiples of this many, so that few numbers of them occur; see `BATCH` for why that matters.
+BOXES_ROUNDED = 128
 
 
 class CardRoiFeatures(RoiFeatures):
-    """`RoiFeatures` for a backbone that torch runs on a device; maps stay there until the vectors are made."""
+    """`RoiFeatures` for a backbone that torch runs on a device, of several images at once.
+
+    Maps stay on the device until the vectors are made.
+    """
 
     @property
     def _network(self) -> TorchNetwork:
@@ -36,61 +43,92 @@ class CardRoiFeatures(RoiFeatures):
         return network
 
     def prepare(self, image: np.ndarray, boxes: np.ndarray) -> list[Any]:
-        return alone_on_card(lambda: self._prepare(image))
+        return self.prepare_all([image])[0]
 
-    def _prepare(self, image: np.ndarray) -> list[Any]:
-        network, torch = self._network, self._network.torch
+    def prepare_all(self, images: Sequence[np.ndarray]) -> list[list[Any]]:
+        """What `prepare` returns for each of several images."""
+        return alone_on_card(lambda: self._prepare_all(images))
+
+    def _prepare_all(self, images: Sequence[np.ndarray]) -> list[list[Any]]:
+        network = self._network
+        prepared: list[list[Any]] = [[] for _ in images]
         with network.exactly():
-            pixels = torch.from_numpy(np.array(image)).to(network.device)
-            maps = []
+            pixels = [network.torch.from_numpy(np.array(image)).to(network.device) for image in images]
             for side in self.short_sides:
-                rows, columns = self.backbone.seen_size(image.shape[:2], side)
-                output = network.run(self._normalised(resized(torch, pixels, rows, columns)), network.outputs[:1])[0]
-                if output.ndim != 4:
-                    raise ValueError(self.backbone.no_map())
-                maps.append(output[0].float())
-        return maps
+                seen = [self.backbone.seen_size(image.shape[:2], side) for image in images]
+                for batch in in_batches(seen, self.backbone.batch or BATCH):
+                    planes = {i: self._normalised(resized(network.torch, pixels[i], *seen[i])) for i in set(batch)}
+                    output = network.run(network.torch.stack([planes[i] for i in batch]), network.outputs[:1])[0]
+                    if output.ndim != 4:
+                        raise ValueError(self.backbone.no_map())
+                    for place, i in enumerate(dict.fromkeys(batch)):
+                        prepared[i].append(output[place].float())
+        return prepared
 
-    def _normalised(self, pixels: Any) -> Any:
-        """float (1, 3, rows, columns), or with channels last, from pixels (rows, columns, 3)."""
+    def _normalised(self, planes: Any) -> Any:
+        """Planes (3, rows, columns) of pixels as the network wants them."""
         torch, normalisation = self._network.torch, self.backbone.normalisation
         if normalisation.order == "BGR":
-            pixels = pixels.flip(2)
-        mean, deviation = (pixels.new_tensor(v) for v in (normalisation.mean, normalisation.deviation))
-        batch = ((pixels - mean) / deviation)[None]
+            planes = planes.flip(0)
+        mean, deviation = (planes.new_tensor(v)[:, None, None] for v in (normalisation.mean, normalisation.deviation))
+        planes = (planes - mean) / deviation
         dtype = torch.float16 if self.backbone.runtime.dtype == np.float16 else torch.float32
-        return (batch if self.backbone.channels_last else batch.permute(0, 3, 1, 2)).to(dtype).contiguous()
+        return (planes.permute(1, 2, 0) if self.backbone.channels_last else planes).to(dtype).contiguous()
 
     def averages(self, prepared: Prepared, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return alone_on_card(lambda: self._averages(prepared, size, boxes[rows]))
 
     def _averages(self, prepared: Prepared, size: Size, chosen: np.ndarray) -> np.ndarray:
-        result = np.empty((len(chosen), 4, len(prepared[0])), np.float32)
-        grids, flat = _flattened(prepared)
+        grids = _grids(prepared)
         which = self.fitting(chosen, size, grids)
+        result = np.empty((len(chosen), 4, len(prepared[0])), np.float32)
         with self._network.exactly():
-            for number, (grid, cells) in enumerate(zip(grids, flat)):
-                mine = which == number
-                result[mine] = self._parts(cells, size, grid, chosen[mine])[:, :4].cpu().numpy()
+            where = self._where([size], [chosen], len(chosen))
+            for number, (map, grid) in enumerate(zip(prepared, grids)):
+                parts = self._parts(_rows_of(self._network.torch, [map]), grid, where)[0, :4].transpose(0, 1)
+                result[which == number] = parts.cpu().numpy()[which == number]
         return result
 
     def finish(self, prepared: Prepared, size: Size, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.finish_all([prepared], [size], [boxes])[0]
+
+    def finish_all(
+        self, prepared: Sequence[Prepared], sizes: Sequence[Size], boxes: Sequence[np.ndarray]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """What `finish` returns for each of several images."""
         if self.reduction is None:
             raise ValueError("the features have no reduction yet: fit one on the averages of a sample of boxes")
-        return alone_on_card(lambda: self._finish(prepared, size, boxes))
+        return alone_on_card(lambda: self._finish_all(prepared, sizes, boxes))
 
-    def _finish(self, prepared: Prepared, size: Size, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        grids, flat = _flattened(prepared)
-        which = self.fitting(boxes, size, grids)
+    def _finish_all(
+        self, prepared: Sequence[Prepared], sizes: Sequence[Size], boxes: Sequence[np.ndarray]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        rounded = [-(-len(each) // BOXES_ROUNDED) * BOXES_ROUNDED for each in boxes]
+        made = []
         with self._network.exactly():
-            mean, channels, *_, offset = self._reduction()
-            vectors = np.empty((len(boxes), len(offset)), np.float32)
-            narrow = [(cells - mean) @ channels for cells in flat]
-            for number, (grid, cells) in enumerate(zip(grids, narrow)):
-                mine = which == number
-                if mine.any():
-                    vectors[mine] = self._vectors_on_card(cells, grid, size, boxes[mine]).cpu().numpy()
-            return vectors, self._cells_on_card(narrow[-1], grids[-1]).cpu().numpy()
+            for batch in in_batches([(*_grids(each), count) for each, count in zip(prepared, rounded)]):
+                where = self._where([sizes[i] for i in batch], [boxes[i] for i in batch], rounded[batch[0]])
+                made.append((batch, *self._finish_batch([prepared[i] for i in batch], where)))
+            done: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+            # The card does all that before the first answer is waited for.
+            for batch, *answers in made:
+                vectors, cells = (each.cpu().numpy() for each in answers)
+                for place, i in enumerate(dict.fromkeys(batch)):
+                    done[i] = vectors[place, : len(boxes[i])], cells[place]
+        return [done[i] for i in range(len(prepared))]
+
+    def _finish_batch(self, prepared: Sequence[Prepared], where: _Where) -> tuple[Any, Any]:
+        """As `RoiFeatures.finish`, of images whose maps are alike: (images, boxes, d), (images, rows, columns, d)."""
+        mean, channels, *_ = self._reduction()
+        grids = _grids(prepared[0])
+        which = [self.fitting(*each, grids) for each in zip(where.boxes, where.sizes)]
+        fits = self._network.torch.from_numpy(np.stack(which)).to(self._network.device)[:, :, None]
+        vectors = narrow = None
+        for number, grid in enumerate(grids):
+            narrow = (_rows_of(self._network.torch, [maps[number] for maps in prepared]) - mean) @ channels
+            found = self._vectors_on_card(narrow, grid, where)
+            vectors = found if vectors is None else self._network.torch.where(fits == number, found, vectors)
+        return vectors, self._cells_on_card(narrow, grids[-1])
 
     def _reduction(self) -> tuple[Any, ...]:
         """Mean, channels, columns by part, columns of a box whose parts are alike, and offset, on the card."""
@@ -105,15 +143,15 @@ class CardRoiFeatures(RoiFeatures):
 
     _copied: tuple[Reduction, tuple[Any, ...]] | None = None
 
-    def _vectors_on_card(self, narrow: Any, grid: tuple[int, int], size: Size, boxes: np.ndarray) -> Any:
+    def _vectors_on_card(self, narrow: Any, grid: tuple[int, int], where: _Where) -> Any:
         """As `RoiFeatures._vectors`."""
         torch, (_, _, columns, alike, offset) = self._network.torch, self._reduction()
-        parts = self._parts(narrow, size, grid, boxes)
+        parts = self._parts(narrow, grid, where)
         quarters = parts[:, :4]
-        inside = _unit(quarters.flatten(1) @ columns - offset)
+        inside = _unit(quarters.transpose(1, 2).flatten(2) @ columns - offset)
         if self.contrast == 0:
             return inside
-        area = torch.from_numpy(surroundings(boxes, size)[1].astype(np.float32)).to(narrow.device)[:, None]
+        area = where.area[:, :, None]
         seen = area - 1 > SMALLEST_RING
         ring = (area * parts[:, 4] - quarters.mean(dim=1)) / torch.where(seen, area - 1, 1)
         return inside - self.contrast * torch.where(seen, _unit(ring @ alike - offset), 0)
@@ -127,29 +165,79 @@ class CardRoiFeatures(RoiFeatures):
             torch.from_numpy(shares(np.arange(n) / n, np.arange(1, n + 1) / n, 1, many)).to(narrow)
             for n, many in zip(few, grid)
         )
-        fewer = torch.einsum("ry,yxk,cx->rck", down, narrow.reshape(*grid, -1), across)
+        fewer = torch.einsum("ry,byxk,cx->brck", down, narrow.reshape(len(narrow), *grid, -1), across)
         return _unit(fewer @ alike - offset)
 
-    def _parts(self, cells: Any, size: Size, grid: tuple[int, int], boxes: np.ndarray) -> Any:
-        """Averages of a map, one row per cell, over the quarters of boxes and their windows: (n, 5, channels)."""
-        torch, window = self._network.torch, surroundings(boxes, size)[0]
-        middle = (boxes[:, :2] + boxes[:, 2:]) / 2
-        sides = np.empty((2, 3, len(boxes), max(grid)), np.float32)  # along y and x: first half, second half, window
-        for axis, (length, count) in enumerate(((size[1], grid[0]), (size[0], grid[1]))):
-            i = 1 - axis
-            bounds = ((boxes[:, i], middle[:, i]), (middle[:, i], boxes[:, i + 2]), (window[:, i], window[:, i + 2]))
-            for part, (low, high) in enumerate(bounds):
-                sides[axis, part, :, :count] = shares(low, high, length, count)
-        copied = torch.from_numpy(sides).to(cells.device)
-        down, across = copied[0][[0, 0, 1, 1, 2], :, : grid[0]], copied[1][[0, 1, 0, 1, 2], :, : grid[1]]
-        weights = down[:, :, :, None] * across[:, :, None, :]
-        averages = weights.reshape(5 * len(boxes), len(cells)) @ cells
-        return averages.reshape(5, len(boxes), cells.shape[1]).transpose(0, 1)
+    def _where(self, sizes: Sequence[Size], boxes: Sequence[np.ndarray], count: int) -> _Where:
+        """Boxes of several images, as many of each: the first of an image stands for those that are missing."""
+        torch, device = self._network.torch, self._network.device
+        filled = [np.concatenate([each, np.repeat(each[:1], count - len(each), axis=0)]) for each in boxes]
+        around = [surroundings(each, size) for each, size in zip(filled, sizes)]
+        area = np.stack([area for _, area in around]).astype(np.float32)
+        corners = np.stack(filled)
+        middle = (corners[..., :2] + corners[..., 2:]) / 2
+        window = np.stack([window for window, _ in around])
+        sides = []
+        for axis in (1, 0):
+            low, high = corners[..., axis], corners[..., axis + 2]
+            bounds = ((low, middle[..., axis]), (middle[..., axis], high), (window[..., axis], window[..., axis + 2]))
+            length = np.array([size[axis] for size in sizes], np.float64)
+            sides.append((np.array(bounds, np.float64), length))
+        put = [tuple(torch.from_numpy(each).to(device) for each in side) for side in sides]
+        return _Where(sizes, filled, torch.from_numpy(area).to(device), (put[0], put[1]))
+
+    def _parts(self, cells: Any, grid: tuple[int, int], where: _Where) -> Any:
+        """Averages over the quarters of boxes and their windows: (images, 5, boxes, channels).
+
+        Parameters
+        ----------
+        cells : tensor (images, rows * columns, channels)
+        """
+        torch = self._network.torch
+        down, across = (_shares(torch, bounds, length, count) for (bounds, length), count in zip(where.sides, grid))
+        weights = down[[0, 0, 1, 1, 2], :, :, :, None] * across[[0, 1, 0, 1, 2], :, :, None, :]
+        parts, images, boxes = weights.shape[:3]
+        averages = weights.transpose(0, 1).reshape(images, parts * boxes, -1) @ cells
+        return averages.reshape(images, parts, boxes, -1)
 
 
-def _flattened(maps: Prepared) -> tuple[list[tuple[int, int]], list[Any]]:
-    """Rows and columns of maps, and their cells as rows (cells, channels)."""
-    return [(each.shape[1], each.shape[2]) for each in maps], [each.reshape(len(each), -1).T for each in maps]
+@dataclass(frozen=True)
+class _Where:
+    """Where the boxes of several images lie; as many boxes in each.
+
+    Attributes
+    ----------
+    sizes : list of (width, height)
+    boxes : list of arrays (n, 4)
+    area : float32 tensor (images, n)
+        Of the window around each box, in areas of the box.
+    sides : two pairs of float64 tensors (3, 2, images, n), (images,)
+        Along y and along x: where each box's first half, its second and its window begin and end, and the length of
+        the image.
+    """
+
+    sizes: Sequence[Size]
+    boxes: Sequence[np.ndarray]
+    area: Any
+    sides: tuple[Any, Any]
+
+
+def _shares(torch: Any, bounds: Any, length: Any, cells: int) -> Any:
+    """As `shares`: float32 (3, images, n, cells)."""
+    edges = torch.arange(cells + 1, device=bounds.device) * (length / cells)[:, None, None]
+    inside = torch.minimum(bounds[:, 1, ..., None], edges[..., 1:])
+    inside = (inside - torch.maximum(bounds[:, 0, ..., None], edges[..., :-1])).clamp(min=0)
+    return (inside / inside.sum(dim=-1, keepdim=True)).float()
+
+
+def _grids(maps: Prepared) -> tuple[tuple[int, int], ...]:
+    """Rows and columns of maps."""
+    return tuple((each.shape[1], each.shape[2]) for each in maps)
+
+
+def _rows_of(torch: Any, maps: Sequence[Any]) -> Any:
+    """The cells of maps (channels, rows, columns) that are alike, as rows: (maps, cells, channels)."""
+    return torch.stack([each.flatten(1) for each in maps]).transpose(1, 2)
 
 
 def _unit(vectors: Any) -> Any:
@@ -158,7 +246,7 @@ def _unit(vectors: Any) -> Any:
 
 
 def resized(torch: Any, image: Any, rows: int, columns: int) -> Any:
-    """What `resize` does on the CPU: float32 (rows, columns, 3) of whole numbers, the width first.
+    """What `resize` does on the CPU: float32 planes (3, rows, columns) of whole numbers, the width first.
 
     Parameters
     ----------
@@ -167,13 +255,13 @@ def resized(torch: Any, image: Any, rows: int, columns: int) -> Any:
     rows, columns : int
     """
     height, width = image.shape[:2]
-    wide = image.double()
-    if columns != width:
-        wide = _rounded(torch, _weights(torch, width, columns, str(image.device)) @ wide)
+    lines = image.permute(0, 2, 1).double()
+    if columns != width:  # (height, 3, width) by (width, columns): one large product
+        lines = _rounded(torch, lines @ _weights(torch, width, columns, str(image.device)).T)
     if rows != height:
-        tall = _weights(torch, height, rows, str(image.device)) @ wide.reshape(height, -1)
-        wide = _rounded(torch, tall).reshape(rows, columns, 3)
-    return wide.float()
+        tall = _weights(torch, height, rows, str(image.device)) @ lines.reshape(height, -1)
+        lines = _rounded(torch, tall).reshape(rows, 3, columns)
+    return lines.permute(1, 0, 2).float()
 
 
 def _rounded(torch: Any, sums: Any) -> Any:

@@ -25,7 +25,7 @@ from bagwise.discovery.learning.models import (
     trust_in,
 )
 from bagwise.discovery.learning.ranking import Ranking
-from bagwise.discovery.learning.scoring import score_images
+from bagwise.discovery.learning.scoring import presences, score_images
 from bagwise.discovery.sources.imageset import ImageSet
 
 FOLDS = 3
@@ -133,14 +133,15 @@ def _calibrated(store: FeatureStore, model: ClassModel, lesson: Lesson, models: 
     odds, agreed = np.empty(n_shown), np.empty(n_shown, bool)
     for number, unseen in enumerate(models):
         other = replace(model, model=unseen)
-        held_out = np.flatnonzero(lesson.fold == number)
-        for bag, image in zip(held_out, score_images(store, other, [files[bag] for bag in held_out])):
+        absent = np.flatnonzero((lesson.fold == number) & ~y)
+        presence[absent] = presences(store, other, [files[bag] for bag in absent])
+        shown = np.flatnonzero((lesson.fold == number) & y)
+        for bag, image in zip(shown, score_images(store, other, [files[bag] for bag in shown])):
             chosen = int(image.scores.argmax())
             presence[bag] = image.presence
-            if y[bag]:
-                odds[bag] = place_log_odds(image.boxes, image.scores, np.array([chosen]))[0]
-                by_class, by_figure = image.boxes[image.alone.argmax()], image.boxes[image.figure.argmax()]
-                agreed[bag] = same_place(by_class, by_figure)
+            odds[bag] = place_log_odds(image.boxes, image.scores, np.array([chosen]))[0]
+            by_class, by_figure = image.boxes[image.alone.argmax()], image.boxes[image.figure.argmax()]
+            agreed[bag] = same_place(by_class, by_figure)
     one_by_one = dict(zip(files, models)) if len(models) == n_shown else {}
     calibration = Calibration.fit(presence, y)
     return replace(model, calibration=calibration, held_out=one_by_one, agreement=Agreement(odds, agreed))

@@ -59,8 +59,22 @@ class ScoredImage:
 
         One box may look like anything by chance; an object has many boxes around it.
         """
-        count = max(1, int(BOXES_OF_AN_OBJECT * len(self.appearance)))
-        return float(np.partition(self.appearance, -count)[-count:].mean())
+        return presence_in(self.appearance)
+
+
+def presence_in(appearance: np.ndarray) -> float:
+    """See `ScoredImage.presence`."""
+    count = max(1, int(BOXES_OF_AN_OBJECT * len(appearance)))
+    return float(np.partition(appearance, -count)[-count:].mean())
+
+
+def presences(store: FeatureStore, model: ClassModel, files: Sequence[str]) -> np.ndarray:
+    """The `ScoredImage.presence` of a class in each of some images, float64 (n_files,)."""
+    found: list[float] = []
+    for start in range(0, len(files), FILES_AT_ONCE):
+        bags = bags_of(store, files[start : start + FILES_AT_ONCE], model.prior)
+        found.extend(presence_in(appearance) for appearance in bags.split(model.appearance(bags)))
+    return np.array(found)
 
 
 def score_images(

@@ -138,18 +138,16 @@ class NetworkEdges(_LazyModel):
         return edges, figure
 
     def _run(self, image: np.ndarray, *outputs: str) -> list[np.ndarray]:
-        height, width = image.shape[:2]
+        padded, inside = mirrored(image, self._multiple(outputs))
+        return [np.ascontiguousarray(each[inside]) for each in self._maps(padded, outputs)]
+
+    def _multiple(self, outputs: Sequence[str]) -> int:
+        """What the sides of the input must be multiples of, of a network that has these outputs."""
         known, multiple = self._facts()
         for output in outputs:
             if output not in known:
                 raise ValueError(f"{self.weights} has no output {output!r}: attach it with training/{output}/attach.py")
-        # Mirrored on all sides up to a size that halves evenly, so that the picture's frame is not taken for an edge.
-        (top, bottom), (left, right) = (
-            (missing // 2, missing - missing // 2) for missing in (-height % multiple, -width % multiple)
-        )
-        padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), mode="symmetric")
-        maps = self._maps(padded, outputs)
-        return [np.ascontiguousarray(each[top : top + height, left : left + width]) for each in maps]
+        return multiple
 
     def _facts(self) -> tuple[set[str], int]:
         """Names of the outputs, and what the sides of the input must be multiples of."""
@@ -160,6 +158,18 @@ class NetworkEdges(_LazyModel):
         rows, columns = padded.shape[:2]
         maps = [each[0, 0] for each in self.model.run(list(outputs), {"image": padded[None]})]
         return [_enlarged(each, rows, columns) if o in self._unfinished else each for o, each in zip(outputs, maps)]
+
+
+def mirrored(image: np.ndarray, multiple: int) -> tuple[np.ndarray, tuple[slice, slice]]:
+    """An image mirrored on all sides up to multiples of some size, and where in it the image is.
+
+    So the picture's frame is not taken for an edge.
+    """
+    (top, bottom), (left, right) = (
+        (missing // 2, missing - missing // 2) for missing in (-side % multiple for side in image.shape[:2])
+    )
+    padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), mode="symmetric")
+    return padded, (slice(top, top + image.shape[0]), slice(left, left + image.shape[1]))
 
 
 def without_last_enlargement(model: bytes) -> tuple[bytes, set[str]]:

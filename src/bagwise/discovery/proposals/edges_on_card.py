@@ -1,16 +1,17 @@
 """The package's edge network on a graphics card."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bagwise._utils.torch_network import TorchNetwork, alone_on_card
-from bagwise.discovery.proposals.edges import NetworkEdges
+from bagwise._utils.torch_network import TorchNetwork, alone_on_card, in_batches
+from bagwise.discovery.proposals.edges import NetworkEdges, mirrored
 
 
 class CardEdges(NetworkEdges):
-    """`NetworkEdges`, run by torch.
+    """`NetworkEdges`, run by torch, on several images at once.
 
     Parameters
     ----------
@@ -28,7 +29,25 @@ class CardEdges(NetworkEdges):
     def _facts(self) -> tuple[set[str], int]:
         return set(self.model.outputs), int(self.model.metadata["stride"])
 
-    def _maps(self, padded: np.ndarray, outputs: Sequence[str]) -> list[np.ndarray]:
-        network = self.model
-        maps = alone_on_card(lambda: network.computed(padded[None], outputs))
-        return [each[0, 0] for each in maps]
+    def _run(self, image: np.ndarray, *outputs: str) -> list[np.ndarray]:
+        return self.maps_of([image], outputs)[0]
+
+    def maps_of(self, images: Sequence[np.ndarray], outputs: Sequence[str]) -> list[list[np.ndarray]]:
+        """Some of the network's maps of each image, float32 (h, w) in [0, 1].
+
+        Parameters
+        ----------
+        images : list of uint8 arrays (h, w, 3)
+            RGB.
+        outputs : sequence of str
+            "edges", "figure" or both.
+        """
+        multiple = self._multiple(outputs)
+        padded = [mirrored(image, multiple) for image in images]
+        maps: list[list[np.ndarray]] = [[] for _ in images]
+        for batch in in_batches([pixels.shape for pixels, _ in padded]):
+            pixels = np.stack([padded[i][0] for i in batch])
+            made = alone_on_card(partial(self.model.computed, pixels, outputs))
+            for place, i in enumerate(dict.fromkeys(batch)):
+                maps[i] = [np.ascontiguousarray(each[place, 0][padded[i][1]]) for each in made]
+        return maps

@@ -70,8 +70,8 @@ class Looker:
 
     def maps(self, image: np.ndarray) -> SeenMaps | None:
         """Edges and figure of an image, each float32 (rows, columns); None of one too small to look for edges in."""
-        small = shrink_to_working_area(image)
-        if min(small.shape[:2]) < SMALLEST_SIDE:
+        small = working_copy(image)
+        if small is None:
             return None
         if self._figure is None:
             edges = self.detector(small)
@@ -95,6 +95,12 @@ class Looker:
             for found in component_boxes(figure, size, SMALLEST_COMPONENT):
                 boxes, objectness = join_components(boxes, objectness, found[:MOST_COMPONENTS].astype(np.float32))
         return Look(boxes, objectness, edges, figure)
+
+
+def working_copy(image: np.ndarray) -> np.ndarray | None:
+    """The image in the size in which edges are looked for; None where that is too small."""
+    small = shrink_to_working_area(image)
+    return small if min(small.shape[:2]) >= SMALLEST_SIDE else None
 
 
 def component_boxes(figure: np.ndarray, size: tuple[int, int], smallest: float = 0.0) -> list[np.ndarray]:

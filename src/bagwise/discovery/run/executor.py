@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from bagwise._utils.cluster import Cluster, scratch_folder
 from bagwise._utils.progress import track
-from bagwise.discovery.features.extraction import Extractor
 from bagwise.discovery.features.remote import RemoteStore, is_url, place_of, publish_file
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.models import ClassModel
@@ -71,11 +70,10 @@ class ThisMachine:
         reduction = self.store.path / shards.REDUCTION
         if reduction_from is not None and self._settings.components and not reduction.exists():
             publish_file(reduction_from / shards.REDUCTION, str(self.store.path), shards.REDUCTION)
-        proposer = self._settings.make_proposer()
-        extractor = Extractor(proposer, self._features, components=self._settings.components, jobs=self._jobs)
+        extractor = self._settings.make_extractor(self._features, self._jobs)
         with self.store:
             problems = extractor.fill(self.store, images.root, images.files)
-        del extractor, proposer
+        del extractor
         self._features = None
         _give_back_memory()
         return problems

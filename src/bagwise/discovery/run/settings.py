@@ -7,13 +7,16 @@ from typing import Any
 
 from bagwise._utils.torch_network import TorchNetwork
 from bagwise.discovery.features.backbones import Backbone, default_backbone, open_backbone
-from bagwise.discovery.features.extraction import Proposer
+from bagwise.discovery.features.extraction import Extractor
+from bagwise.discovery.features.extraction_on_card import CardExtractor
 from bagwise.discovery.features.on_card import CardRoiFeatures
 from bagwise.discovery.features.regions import CONTRAST, SHORT_SIDES, CropFeatures, Features, RoiFeatures
 from bagwise.discovery.learning.models import Recipe
 from bagwise.discovery.learning.ranking import Ranking
 from bagwise.discovery.proposals.edges import edge_detector
+from bagwise.discovery.proposals.edges_on_card import CardEdges
 from bagwise.discovery.proposals.look import Looker
+from bagwise.discovery.proposals.look_on_card import CardLooker
 
 PRESETS = ("default", "paper")
 PAPER_LAYER = "fc6_1"  # of AlexNet as the ONNX Model Zoo has it (bvlcalexnet-12.onnx)
@@ -129,10 +132,16 @@ class Settings:
         kind = CardRoiFeatures if isinstance(backbone.runtime, TorchNetwork) else RoiFeatures
         return kind(backbone, contrast=self.contrast, short_sides=self.short_sides)
 
-    def make_proposer(self) -> Proposer:
+    def make_proposer(self) -> Looker:
         """What finds boxes, edges and figure."""
         detector = edge_detector(self.edges, device=self.device)
-        return Looker(detector, figure=self.figure, min_score=self.min_score, max_boxes=self.max_boxes)
+        kind = CardLooker if isinstance(detector, CardEdges) else Looker
+        return kind(detector, figure=self.figure, min_score=self.min_score, max_boxes=self.max_boxes)
+
+    def make_extractor(self, features: Features, jobs: int) -> Extractor:
+        """What fills a store, with features that were made already."""
+        kind = CardExtractor if isinstance(features, CardRoiFeatures) else Extractor
+        return kind(self.make_proposer(), features, components=self.components, jobs=jobs)
 
     def store_settings(self, backbone: Backbone) -> dict[str, Any]:
         """What determines the content of the feature store: a store made with other settings cannot be used."""

@@ -110,7 +110,7 @@ def _extractor(settings: Settings, store: str) -> Extractor:
 
     They use one thread, because the cluster runs one task per thread.
     """
-    return Extractor(settings.make_proposer(), settings.make_features(), components=settings.components, jobs=1)
+    return settings.make_extractor(settings.make_features(), jobs=1)
 
 
 def _private_store(task: ShardTask, folder: str) -> FeatureStore:

@@ -1,0 +1,89 @@
+"""Discovery with a graphics card beside the same machine's cores.
+
+    python -m benchmarks.card VOC_ROOT [--split train] [--jobs 16] [--devices cuda cpu] [-o FOLDER]
+
+Runs `discover` on the images with each device, in turn and in fresh folders, after a small run of each in which loops
+are compiled. Prints the seconds of every part, and how many of the first boxes agree (IoU above .9); with -o the runs
+and card.json stay.
+"""
+
+import argparse
+import json
+import platform
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bagwise.discovery.evaluation.runs import evaluate_run
+from bagwise.discovery.run.folder import RunFolder
+from bagwise.discovery.run.pipeline import discover
+from bagwise.discovery.run.settings import Settings, default_jobs
+from bagwise.discovery.sources.reading import ImageSet, read_source
+from bagwise.metrics.corloc import iou
+
+WARM_UP = 32  # images
+
+
+def measured(images: ImageSet, folder: Path, device: str, jobs: int) -> tuple[RunFolder, dict[str, float]]:
+    """A run, and the seconds of its parts."""
+    started = time.perf_counter()
+    run = discover(images, folder, settings=Settings(device=device), jobs=jobs, say=print)
+    return run, run.manifest["timings"] | {"together": round(time.perf_counter() - started, 1)}
+
+
+def first_boxes(run: RunFolder) -> dict[tuple[int, str], np.ndarray]:
+    """The answer for every image and label."""
+    columns = [run.boxes[name].to_pylist() for name in ("image_id", "label", "rank")]
+    rows = enumerate(zip(*columns))
+    corners = run.corners()
+    return {(image, label): corners[row] for row, (image, label, rank) in rows if rank == 0}
+
+
+def agreement(one: RunFolder, two: RunFolder) -> float:
+    """Share of the answers that are the same in both runs."""
+    a, b = first_boxes(one), first_boxes(two)
+    assert a.keys() == b.keys()
+    return float(np.mean([iou(a[key][None], b[key][None])[0, 0] > 0.9 for key in a]))
+
+
+def main() -> None:
+    """Read the options, run, compare, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--split")
+    parser.add_argument("--jobs", type=int, default=default_jobs())
+    parser.add_argument("--devices", nargs="+", default=["cuda", "cpu"], choices=["cuda", "cpu"])
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    images = read_source(options.root, None, options.split)
+    with tempfile.TemporaryDirectory() as scratch:
+        runs, seconds = {}, {}
+        for device in options.devices:
+            print(f"{device}: a small run first")
+            few = images.take(np.linspace(0, len(images) - 1, WARM_UP).astype(int))
+            measured(few, Path(scratch) / f"few-{device}", device, options.jobs)
+            folder = (options.output or Path(scratch)) / device
+            runs[device], seconds[device] = measured(images, folder, device, options.jobs)
+            print(device, json.dumps(seconds[device]))
+        found = {
+            "images": len(images),
+            "jobs": options.jobs,
+            "machine": platform.processor() or platform.machine(),
+            "seconds": seconds,
+            "corloc": {
+                device: evaluate_run(run, images, name="classes")["corloc"]["per-class"]["mean"]["value"]
+                for device, run in runs.items()
+            },
+        }
+        if len(runs) == 2:
+            found["same first boxes"] = agreement(*runs.values())
+            found["times as fast"] = round(seconds["cpu"]["together"] / seconds["cuda"]["together"], 2)
+        print(json.dumps(found, indent=1))
+        if options.output:
+            (options.output / "card.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Looking at several images at once on a graphics card."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bagwise.discovery.proposals.edges_on_card import CardEdges
+from bagwise.discovery.proposals.look import Looker, SeenMaps, working_copy
+
+
+class CardLooker(Looker):
+    """A `Looker` whose detector is `CardEdges`."""
+
+    detector: CardEdges
+
+    def maps_of(self, images: Sequence[np.ndarray]) -> list[SeenMaps | None]:
+        """The `maps` of each of several images."""
+        small = [working_copy(image) for image in images]
+        seen = iter(self.detector.maps_of([each for each in small if each is not None], self._outputs))
+        return [None if each is None else self._pair(next(seen)) for each in small]
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        return ("edges",) if self._figure is None else ("edges", "figure")
+
+    def _pair(self, maps: list[np.ndarray]) -> SeenMaps:
+        edges, figure = maps if len(maps) == 2 else (maps[0], np.zeros_like(maps[0]))
+        return edges, figure
