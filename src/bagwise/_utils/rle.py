@@ -29,18 +29,12 @@ def encode_mask(mask: np.ndarray) -> str:
     >>> encode_mask(np.array([[False, True], [False, True]]))
     '22'
     """
+    # Compiled code is imported on first use.
+    from bagwise._utils._rle_loops import characters
+
     flat = np.asarray(mask, dtype=bool).ravel(order="F")
     edges = np.flatnonzero(np.diff(flat, prepend=False, append=~flat[-1:]))
-    lengths = np.diff(edges, prepend=0).tolist()
-    groups = []
-    for place, length in enumerate(lengths):
-        value = length - lengths[place - 2] if place > 2 else length
-        more = True
-        while more:
-            group, value = value & 0x1F, value >> 5
-            more = value != (-1 if group & 0x10 else 0)
-            groups.append(chr(48 + (group | 0x20 if more else group)))
-    return "".join(groups)
+    return characters(np.diff(edges, prepend=0)).tobytes().decode("ascii")
 
 
 def decode_mask(counts: str, height: int, width: int) -> np.ndarray:

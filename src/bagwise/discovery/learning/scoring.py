@@ -9,7 +9,7 @@ from bagwise.bags import Bags
 from bagwise.discovery.features.store import FeatureStore, Maps
 from bagwise.discovery.learning.models import ClassModel, bags_of
 
-FILES_AT_ONCE = 256
+FILES_AT_ONCE = 64  # images; few enough that many threads find work to the end, and little memory
 BOXES_OF_AN_OBJECT = 0.05  # share of an image's boxes
 RIVALRY = 0.4  # how much of the other classes' scores is taken off
 
