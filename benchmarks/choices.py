@@ -15,7 +15,6 @@ from bagwise.discovery.evaluation.protocols import whole_classes
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.localize import rivals_of
 from bagwise.discovery.learning.masks import fitted_masks
-from bagwise.discovery.learning.ranking import tightened
 from bagwise.discovery.learning.scoring import ScoredImage, score_images
 from bagwise.discovery.run.folder import RunFolder
 from bagwise.discovery.run.models import images_of, load_models
@@ -28,7 +27,7 @@ OVERLAPS = (0.5, 0.7)
 def choices(image: ScoredImage, plain: np.ndarray, trust: float) -> dict[str, np.ndarray]:
     """The chosen box, (4,), step by step; ``plain`` are the scores without evidence and figure."""
     chosen = image.boxes[[image.scores.argmax()]]
-    tight = tightened(chosen, image.maps.figure, image.size)
+    tight = image.shapes[[image.scores.argmax()]]
     fitted, _ = fitted_masks(image, tight, trust)
     return {
         "objectness alone": image.boxes[image.objectness.argmax()],
@@ -57,7 +56,7 @@ def main() -> None:
         model, hits = models[label], {}
         files = [file for file in members if file in store]
         for image in score_images(store, model, files, rivals_of(images, list(models.values()), label)):
-            whole, _, _ = model.ranking.terms(image.maps, image.boxes, image.size, image.evidence, model.trust)
+            whole = model.ranking.terms(image.maps, image.boxes, image.size, image.evidence, model.trust).whole
             true = boxes_of(truth[image.file], label)
             for step, box in choices(image, image.alone - whole, model.trust).items():
                 hits.setdefault(step, []).append([(iou(box, true) > overlap).any() for overlap in OVERLAPS])

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bagwise._utils.rle import decode_mask, encode_mask
 
@@ -29,6 +31,19 @@ def test_texts_are_those_of_pycocotools(mask):
     np.testing.assert_array_equal(decode_mask(text, *mask.shape), mask)
     theirs = coco.decode({"size": list(mask.shape), "counts": text.encode()})
     np.testing.assert_array_equal(theirs.astype(bool), mask)
+
+
+@given(st.data())
+def test_the_text_of_a_part_is_that_of_the_whole(data):
+    height, width, left, top = (data.draw(st.integers(low, 6)) for low in (1, 1, 0, 0))
+    left, top = min(left, width - 1), min(top, height - 1)
+    rows, columns = data.draw(st.integers(1, height - top)), data.draw(st.integers(1, width - left))
+    part = np.array(data.draw(st.lists(st.booleans(), min_size=rows * columns, max_size=rows * columns)))
+    part = part.reshape(rows, columns)
+    whole = np.zeros((height, width), bool)
+    whole[top : top + rows, left : left + columns] = part
+    assert encode_mask(part, left, top, (width, height)) == encode_mask(whole)
+    np.testing.assert_array_equal(decode_mask(encode_mask(whole), height, width), whole)
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,22 @@ def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float, limit: int
     int array (k,)
         Rows that are kept, best first; of equal scores the earlier row wins.
     """
-    order = np.argsort(-scores, kind="stable")
-    kept: list[int] = []
-    while len(order) and len(kept) < limit:
-        best = order[0]
-        kept.append(int(best))
-        order = order[overlaps(boxes[best : best + 1], boxes[order])[0] <= threshold]
-        order = order[order != best]
-    return np.array(kept, dtype=np.int64)
+    # Compiled code is imported on first use.
+    from bagwise._utils._box_loops import greedy
+
+    return greedy(boxes, np.argsort(-scores, kind="stable"), boxes.dtype.type(threshold), limit)
+
+
+def likest(boxes: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each box (n, 4) the first of the others (m, 4), of one precision, that it overlaps most, and how much.
+
+    Returns
+    -------
+    which : int64 array (n,)
+        Zero where it overlaps none.
+    overlap : array (n,)
+    """
+    # Compiled code is imported on first use.
+    from bagwise._utils import _box_loops
+
+    return _box_loops.likest(boxes, others)

@@ -12,12 +12,16 @@ MOST_BITS = 40
 MOST_PIXELS = 1 << 28
 
 
-def encode_mask(mask: np.ndarray) -> str:
+def encode_mask(mask: np.ndarray, left: int = 0, top: int = 0, size: tuple[int, int] | None = None) -> str:
     """The text of a mask.
 
     Parameters
     ----------
-    mask : bool array (height, width)
+    mask : bool array (rows, columns)
+    left, top : int, default=0
+        Where it begins, if it is a part of a larger one that is zero elsewhere.
+    size : (width, height), default=that of ``mask``
+        Of the larger one.
 
     Returns
     -------
@@ -30,11 +34,12 @@ def encode_mask(mask: np.ndarray) -> str:
     '22'
     """
     # Compiled code is imported on first use.
-    from bagwise._utils._rle_loops import characters
+    from bagwise._utils._rle_loops import characters, run_lengths
 
-    flat = np.asarray(mask, dtype=bool).ravel(order="F")
-    edges = np.flatnonzero(np.diff(flat, prepend=False, append=~flat[-1:]))
-    return characters(np.diff(edges, prepend=0)).tobytes().decode("ascii")
+    rows, columns = mask.shape
+    width, height = size or (columns, rows)
+    lengths = run_lengths(np.ascontiguousarray(mask, dtype=bool), left, top, height, width)
+    return characters(lengths).tobytes().decode("ascii")
 
 
 def decode_mask(counts: str, height: int, width: int) -> np.ndarray:

@@ -23,7 +23,7 @@ Attributes = dict[str, Any]
 
 # Images that a network on a card takes at once. Always as many, the last one repeated where there are fewer: how a card
 # takes its sums depends on how many there are, and so an image's numbers never depend on which images are beside it.
-BATCH = 4
+BATCH = 8
 
 
 def in_batches(kinds: Sequence[Hashable], size: int = BATCH) -> Iterator[list[int]]:
@@ -203,8 +203,11 @@ def _padded(torch: Any, x: Any, pads: list[int], value: float = 0.0) -> Any:
 def _conv(torch: Any, values: Values, attributes: Attributes) -> Any:
     x, weight, *bias = values
     strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
-    x = _padded(torch, x, _pads(x, list(weight.shape[2:]), attributes))
-    if tuple(weight.shape[2:]) == (1, 1) and max(strides) == 1 and attributes.get("group", 1) == 1:
+    top, left, bottom, right = pads = _pads(x, list(weight.shape[2:]), attributes)
+    even = (top, left) == (bottom, right)
+    if not even:
+        x = _padded(torch, x, pads)
+    if tuple(weight.shape[2:]) == (1, 1) and not any(pads) and max(strides) == 1 and attributes.get("group", 1) == 1:
         # A product of matrices, which needs no copy of the map.
         n, _, rows, columns = x.shape
         by_cell = weight.flatten(1).expand(n, -1, -1), x.flatten(2)
@@ -215,6 +218,7 @@ def _conv(torch: Any, values: Values, attributes: Attributes) -> Any:
         weight,
         bias[0] if bias else None,
         stride=strides,
+        padding=(top, left) if even else 0,
         dilation=dilations,
         groups=attributes.get("group", 1),
     )

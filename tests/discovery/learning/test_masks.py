@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import ndimage
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import spsolve
 
 from bagwise._utils.rle import decode_mask
 from bagwise.discovery.features.store import Maps
+from bagwise.discovery.learning._cutting import extent, large_parts, quantile
 from bagwise.discovery.learning.masks import EDGE_STRENGTH, RESTART, fitted_masks, mask_in, walk
 from bagwise.discovery.learning.scoring import ScoredImage
 
@@ -43,6 +47,33 @@ def test_walk_stays_inside_boundaries():
     assert inside.min() > 20 * outside.max()
 
 
+pictures = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
+    lambda shape: st.lists(st.sampled_from([0, 1]), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]).map(
+        lambda values: np.array(values, np.uint8).reshape(shape)
+    )
+)
+
+
+@given(pictures, st.sampled_from([0.1, 0.5, 1.0]), st.sampled_from([0.0, 0.3]))
+def test_large_parts_by_the_definition(above, smallest, least_filled):
+    labels, count = ndimage.label(above)
+    areas = np.array([(labels == part).sum() for part in range(count + 1)], np.int32)
+    largest = areas[1:].max(initial=0)
+    kept = np.isin(labels, [part for part in range(1, count + 1) if areas[part] >= smallest * largest])
+    expected = kept if kept.mean() >= least_filled else np.ones_like(kept)
+    found = large_parts(labels.astype(np.int32), areas, smallest, least_filled)
+    np.testing.assert_array_equal(found, expected)
+    if found.any():
+        columns, rows = (np.flatnonzero(found.any(axis=axis)) for axis in (0, 1))
+        np.testing.assert_array_equal(extent(found), [columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(0, 1))
+def test_quantiles_are_numpys(values, share):
+    picture = np.array(values)[None]
+    assert quantile(picture, share) == np.quantile(picture, share)
+
+
 def square(weight=1.0):
     """A square of evidence and figure with its outline."""
     figure, edges = np.zeros((48, 64), np.uint8), np.zeros((48, 64), np.uint8)
@@ -52,7 +83,7 @@ def square(weight=1.0):
     evidence[3:9, 4:12] = 3.0
     maps = Maps(np.zeros((12, 16, 2)), edges, figure)
     none = np.zeros(1)
-    return ScoredImage("x", (640, 480), none, none, maps, none, evidence, none, none, none, weight)
+    return ScoredImage("x", (640, 480), none, none, maps, none, evidence, none, none, none, weight, none)
 
 
 @pytest.mark.parametrize(("trust", "weight"), [(1.0, 1.0), (1.0, 0.0), (0.0, 1.0)])
@@ -72,12 +103,12 @@ def test_the_mask_is_the_square_whoever_speaks(trust, weight):
 def test_a_box_in_which_nothing_stands_out_is_its_own_mask():
     spread = np.zeros((10, 10))
     spread[0, 0] = 1
-    mask = mask_in(spread, np.array([20.0, 30, 60, 80]), (100, 100))
-    assert mask.any()
-    assert not mask[:30].any()
+    mask, left, top = mask_in(spread, np.array([20.0, 30, 60, 80]), (100, 100))
+    assert mask.all()
+    assert (left, top, *mask.shape) == (20, 30, 50, 40)
     empty = Maps(np.zeros((0, 0, 2)), np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     none = np.zeros(1)
-    image = ScoredImage("x", (64, 48), none, none, empty, none, np.zeros((0, 0)), none, none, none, 0.0)
+    image = ScoredImage("x", (64, 48), none, none, empty, none, np.zeros((0, 0)), none, none, none, 0.0, none)
     fitted, masks = fitted_masks(image, np.array([[0.0, 0, 5, 5]]), 1.0)
     assert masks == [""]
     np.testing.assert_array_equal(fitted, [[0, 0, 5, 5]])

@@ -5,7 +5,7 @@ import pytest
 
 from bagwise.discovery.features.store import Maps
 from bagwise.discovery.learning.evidence import box_sums, inside_and_share, integral, soft_foreground, windows
-from bagwise.discovery.learning.ranking import Ranking, figure_likeness, gate, tightened
+from bagwise.discovery.learning.ranking import Ranking, beside_components, figure_likeness, gate, tightened
 from bagwise.discovery.proposals.look import component_boxes
 
 SIZE = (120, 80)
@@ -56,7 +56,7 @@ def test_the_whole_is_preferred_to_its_parts_and_to_more():
     whole, part, more = [30, 20, 90, 60], [30, 20, 60, 40], [10, 10, 110, 70]
     boxes = np.array([whole, part, more], float)
     maps = Maps(np.zeros((8, 12, 2)), *(np.zeros((8, 12), np.uint8) for _ in range(2)))
-    added, figure, weight = Ranking().terms(maps, boxes, SIZE, evidence, trust=1.0)
+    added, figure, weight, _ = Ranking().terms(maps, boxes, SIZE, evidence, trust=1.0)
     assert added.argmax() == 0
     assert (figure == 0).all()  # nothing in the map
     assert weight == 0
@@ -68,10 +68,14 @@ def square(rows=16, columns=24, at=np.s_[4:12, 6:18]):
     return picture
 
 
+def likeness(figure, boxes):
+    return figure_likeness(beside_components(figure, boxes, SIZE), figure, boxes, SIZE)
+
+
 def test_likeness_by_the_definition():
     figure = (np.random.default_rng(3).random((8, 12)) * 50).astype(np.uint8)  # no component: all below .2
     boxes = random_boxes(20)
-    found = figure_likeness(figure, boxes, SIZE)
+    found = likeness(figure, boxes)
     for n, box in enumerate(boxes):
         held = summed(figure / 255, box)
         area = (box[2] - box[0]) * (box[3] - box[1]) / 100
@@ -80,10 +84,10 @@ def test_likeness_by_the_definition():
     for found in component_boxes(two, SIZE):
         np.testing.assert_allclose(found, [[70, 40, 110, 70], [10, 10, 40, 30]])
     # A box around one of two components is as like the figure as can be.
-    assert figure_likeness(two, np.array([[10.0, 10, 40, 30]]), SIZE)[0] == 1
+    assert likeness(two, np.array([[10.0, 10, 40, 30]]))[0] == 1
     # Nearly all pixels of a ladle are in its bowl; a box around that is still less like it than one around the whole.
     ladle = square(at=np.s_[8:14, 2:8]) | square(at=np.s_[10:11, 8:22])
-    whole, bowl = figure_likeness(ladle, np.array([[10.0, 40, 110, 70], [10, 40, 40, 70]]), SIZE)
+    whole, bowl = likeness(ladle, np.array([[10.0, 40, 110, 70], [10, 40, 40, 70]]))
     assert whole == 1
     assert bowl == pytest.approx(30 / 100)
 
@@ -94,7 +98,7 @@ def test_likeness_is_the_mean_over_levels():
     mill[8:14, 8:16] = 255
     mill[0, 0] = 0.25 * 255  # a speck, of the lowest level only
     whole, body = [20.0, 10, 100, 70], [40.0, 40, 80, 70]
-    found = figure_likeness(mill, np.array([whole, body]), SIZE)
+    found = likeness(mill, np.array([whole, body]))
     share = (40 * 30) / (80 * 60)
     np.testing.assert_allclose(found, [(1 + share + share) / 3, (share + 1 + 1) / 3])
 
@@ -105,7 +109,7 @@ def test_boxes_are_tightened_to_the_components_that_agree():
     mill[8:14, 8:16] = 255  # too small for a box around the whole to agree with it
     box = np.array([[16.0, 6, 104, 74], [0, 0, 8, 8]])
     mean = (np.array([20, 10, 100, 70]) + np.array([20, 10, 80, 70])) / 2
-    np.testing.assert_allclose(tightened(box, mill, SIZE), [(box[0] + mean) / 2, box[1]])
+    np.testing.assert_allclose(tightened(box, beside_components(mill, box, SIZE)), [(box[0] + mean) / 2, box[1]])
 
 
 def test_the_gate_opens_where_evidence_and_figure_agree():
@@ -128,20 +132,21 @@ def test_little_trust_leaves_the_word_to_the_figure():
     evidence[6:, :3] = 5.0  # elsewhere
     boxes = np.array([[30.0, 20, 90, 60], [0, 60, 30, 80]])
     for trust, chosen in ((1.0, 1), (0.1, 0)):
-        whole, figure, weight = Ranking().terms(maps, boxes, SIZE, evidence, trust)
+        whole, figure, weight, _ = Ranking().terms(maps, boxes, SIZE, evidence, trust)
         assert weight == pytest.approx(1 - trust)
         assert (whole + weight * figure).argmax() == chosen
-    whole, figure, _ = Ranking.none().terms(maps, boxes, SIZE, evidence, 1.0)
+    whole, figure, _, shapes = Ranking.none().terms(maps, boxes, SIZE, evidence, 1.0)
     assert not whole.any()
     assert not figure.any()
+    np.testing.assert_array_equal(shapes, boxes)
 
 
 def test_tightened_half_way_where_they_agree():
     boxes = np.array([[20, 20, 90, 60], [0, 0, 30, 30]], np.float32)
-    found = tightened(boxes, square(), SIZE)
+    found = tightened(boxes, beside_components(square(), boxes, SIZE))
     np.testing.assert_allclose(found, [[25, 20, 90, 60], [0, 0, 30, 30]])
     assert found.dtype == np.float32
-    np.testing.assert_array_equal(tightened(boxes, np.zeros((4, 6), np.uint8), SIZE), boxes)
+    np.testing.assert_array_equal(tightened(boxes, beside_components(np.zeros((4, 6), np.uint8), boxes, SIZE)), boxes)
 
 
 def test_soft_foreground_has_its_middle_between_median_and_maximum():

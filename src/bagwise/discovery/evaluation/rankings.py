@@ -7,7 +7,7 @@ import numpy as np
 from bagwise._utils.boxes import overlaps
 from bagwise.discovery.evaluation.protocols import Protocol
 from bagwise.discovery.features.store import FeatureStore
-from bagwise.discovery.learning.localize import chosen_shapes, rivals_of
+from bagwise.discovery.learning.localize import rivals_of
 from bagwise.discovery.learning.models import OBJECTNESS_ALONE
 from bagwise.discovery.learning.scoring import score_images
 from bagwise.discovery.run.folder import RunFolder
@@ -65,7 +65,7 @@ def scored_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
         rivals = rivals_of(images, list(models.values()), name) if settings.rivalry else None
         for image in score_images(store, models[name], [file for file in members if file in store], rivals):
             order = np.argsort(-image.scores, kind="stable")
-            ranked[image.file, name] = chosen_shapes(image, models[name])[order]
+            ranked[image.file, name] = image.shapes[order]
     return ranked
 
 

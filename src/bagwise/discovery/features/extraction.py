@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from bagwise._utils.progress import track
+from bagwise._utils.threads import one_thread_to_a_task
 from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.regions import Features, Prepared
 from bagwise.discovery.features.store import FeatureStore, Maps
@@ -77,7 +77,7 @@ class Extractor:
         if not waiting:
             return []
         problems: list[Problem] = []
-        with threadpool_limits(1):  # parallel over images, not inside them; and the same bits on any machine load
+        with one_thread_to_a_task():
             kept = self.fit_reduction(store, root, files, problems)
             broken = {problem.file for problem in problems}
             todo = [file for file in waiting if file not in broken]
@@ -113,6 +113,10 @@ class Extractor:
         height, width = image.shape[:2]
         return Half((width, height), look, self.features.prepare(image, look.boxes))
 
+    def fitted_to(self, sample: np.ndarray) -> Reduction:
+        """The reduction learned from the averages of a sample of boxes; see `Reduction.fit`."""
+        return Reduction.fit(sample, self.components)
+
     def fit_reduction(
         self, store: FeatureStore, root: Path, files: Sequence[str], problems: list[Problem]
     ) -> dict[str, Half]:
@@ -140,7 +144,7 @@ class Extractor:
             raise ValueError(f"none of the first {len(spread)} images could be read: {problems[0].reason}")
         sample = np.concatenate(samples)
         samples.clear()  # memory is fullest here
-        self.features.reduction = Reduction.fit(sample, self.components)
+        self.features.reduction = self.fitted_to(sample)
         self.features.reduction.save(file)
         return kept
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from bagwise.discovery.features.extraction import Done, Extractor, Half
 from bagwise.discovery.features.on_card import CardRoiFeatures
+from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.regions import Prepared
 from bagwise.discovery.proposals.look import Look, Looker
 from bagwise.discovery.proposals.look_on_card import CardLooker
@@ -24,7 +25,7 @@ from bagwise.discovery.sources.imageset import Problem
 
 T = TypeVar("T")
 
-WINDOW = 64  # images, among which few have a size of their own
+WINDOW = 128  # images, among which few have a size of their own; their maps take a gigabyte of the card
 READ_AHEAD = 2  # windows that are decoded before the card asks for them
 SEARCHED_BESIDE = 2  # windows that are searched for boxes while the card is at later ones
 WRITTEN_BESIDE = 2  # windows that are done and wait to be written
@@ -61,6 +62,9 @@ class CardExtractor(Extractor):
     def finished(self, root: Path, files: Sequence[str], kept: dict[str, Half]) -> Iterator[tuple[str, Done | Problem]]:
         for window in _ahead(map(self._finish, self._windows(root, files, kept)), WRITTEN_BESIDE):
             yield from window
+
+    def fitted_to(self, sample: np.ndarray) -> Reduction:
+        return Reduction.fit(sample, self.components, self.features.gram)
 
     def _windows(
         self, root: Path, files: Sequence[str], kept: dict[str, Half]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,28 @@ class CardRoiFeatures(RoiFeatures):
         torch, normalisation = self._network.torch, self.backbone.normalisation
         if normalisation.order == "BGR":
             planes = planes.flip(0)
-        mean, deviation = (planes.new_tensor(v)[:, None, None] for v in (normalisation.mean, normalisation.deviation))
+        mean, deviation = self._levels
         planes = (planes - mean) / deviation
         dtype = torch.float16 if self.backbone.runtime.dtype == np.float16 else torch.float32
         return (planes.permute(1, 2, 0) if self.backbone.channels_last else planes).to(dtype).contiguous()
+
+    @cached_property
+    def _levels(self) -> tuple[Any, Any]:
+        """Mean and deviation of each plane, on the device: copied once, because a copy waits for all work before it."""
+        torch, normalisation = self._network.torch, self.backbone.normalisation
+        values = (torch.tensor(v, dtype=torch.float32) for v in (normalisation.mean, normalisation.deviation))
+        mean, deviation = (each[:, None, None].to(self._network.device) for each in values)
+        return mean, deviation
+
+    def gram(self, rows: np.ndarray) -> np.ndarray:
+        """As `gram_matrix`."""
+        return alone_on_card(lambda: self._gram(rows))
+
+    def _gram(self, rows: np.ndarray) -> np.ndarray:
+        with self._network.exactly():
+            there = self._network.torch.from_numpy(rows).to(self._network.device)
+            product: np.ndarray = (there.T @ there).cpu().numpy()
+        return product
 
     def averages(self, prepared: Prepared, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return alone_on_card(lambda: self._averages(prepared, size, boxes[rows]))
@@ -271,18 +289,29 @@ def _rounded(torch: Any, sums: Any) -> Any:
 @lru_cache(maxsize=256)
 def _weights(torch: Any, size: int, wanted: int, device: str) -> Any:
     """float64 (wanted, size): how much each pixel of a line weighs in each of a line of another size."""
-    return torch.from_numpy(pillow_weights(size, wanted)).to(device)
+    first, taps = pillow_weights(size, wanted)
+    places = torch.from_numpy(np.minimum(first[:, None] + np.arange(taps.shape[1]), size - 1)).to(device)
+    weights = torch.zeros((wanted, size), dtype=torch.float64, device=device)
+    return weights.scatter_add_(1, places, torch.from_numpy(taps).to(device))
 
 
-def pillow_weights(size: int, wanted: int) -> np.ndarray:
-    """Weights of Pillow's bilinear filter, which averages where it shrinks, as whole numbers of 2^-22."""
+def pillow_weights(size: int, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of Pillow's bilinear filter, which averages where it shrinks, as whole numbers of 2^-22.
+
+    Returns
+    -------
+    first : int64 array (wanted,)
+        The first pixel of a line that counts in each of the new ones.
+    taps : float64 array (wanted, k)
+        Its weight and those of the pixels after it; zero beyond the last that counts.
+    """
     scale = size / wanted
     stretch = max(scale, 1.0)
-    centre = (np.arange(wanted)[:, None] + 0.5) * scale
-    place = np.arange(size)[None, :]
+    centre = (np.arange(wanted) + 0.5) * scale
     first = np.maximum((centre - stretch + 0.5).astype(int), 0)
     last = np.minimum((centre + stretch + 0.5).astype(int), size)
-    weights = np.maximum(1 - np.abs((place + 0.5 - centre) * (1 / stretch)), 0)
-    weights = np.where((place >= first) & (place < last), weights, 0)
-    weights /= weights.sum(axis=1, keepdims=True)
-    return np.floor(weights * (1 << PILLOW_BITS) + 0.5)
+    place = first[:, None] + np.arange((last - first).max())
+    taps = np.maximum(1 - np.abs((place + 0.5 - centre[:, None]) * (1 / stretch)), 0)
+    taps = np.where(place < last[:, None], taps, 0)
+    taps /= taps.sum(axis=1, keepdims=True)
+    return first, np.floor(taps * (1 << PILLOW_BITS) + 0.5)

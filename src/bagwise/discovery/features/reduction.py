@@ -4,6 +4,7 @@ Two linear steps, both learned from a sample of boxes: first fewer channels, the
 can be applied to the map itself; then fewer columns of all parts together. The result has unit length.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,13 @@ NARROW_CHANNELS = 320
 BOXES_AT_ONCE = 1024  # of the sample, in double precision
 SMALLEST_DEVIATION = 1e-3  # of a channel that (almost) never fires
 FIELDS = ("mean", "channels", "columns", "offset")
+
+Gram = Callable[[np.ndarray], np.ndarray]
+
+
+def gram_matrix(rows: np.ndarray) -> np.ndarray:
+    """Products of the columns of float64 rows (n, width) with each other: (width, width)."""
+    return rows.T @ rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Reduction:
     offset: np.ndarray
 
     @classmethod
-    def fit(cls, sample: np.ndarray, n_components: int) -> "Reduction":
+    def fit(cls, sample: np.ndarray, n_components: int, gram: Gram = gram_matrix) -> "Reduction":
         """Learn from the averages of a sample of boxes.
 
         Parameters
@@ -47,6 +55,8 @@ class Reduction:
             Averages over the parts of each box.
         n_components : int
             Columns wanted; there are never more than boxes in the sample, or columns before.
+        gram : callable
+            As `gram_matrix`, perhaps elsewhere: this is nearly all of the work.
         """
         n, parts, width = sample.shape
         blocks = [sample[start : start + BOXES_AT_ONCE] for start in range(0, n, BOXES_AT_ONCE)]
@@ -54,14 +64,14 @@ class Reduction:
         products = np.zeros((width, width))
         for block in blocks:
             rows = (block - mean).reshape(-1, width)
-            products += rows.T @ rows
+            products += gram(rows)
         products /= n * parts
         deviation = np.maximum(np.sqrt(products.diagonal()), SMALLEST_DEVIATION)
         correlation = products / np.outer(deviation, deviation)
         channels = _axes(correlation, min(NARROW_CHANNELS, n * parts)) / deviation[:, None]
         columns = np.concatenate([_with_whole((block - mean) @ channels) for block in blocks]).reshape(n, -1)
         offset = columns.mean(axis=0)
-        axes = principal_axes(columns - offset, n_components)
+        axes = principal_axes(columns - offset, n_components, gram)
         # The whole box's average is the mean of its parts, so its weights can be handed to the parts.
         by_part = axes.reshape(-1, channels.shape[1], axes.shape[1])
         if parts > 1:
@@ -96,9 +106,9 @@ class Reduction:
             raise ValueError(f"{path} is damaged ({error}); delete its folder to start again") from None
 
 
-def principal_axes(rows: np.ndarray, count: int) -> np.ndarray:
+def principal_axes(rows: np.ndarray, count: int, gram: Gram = gram_matrix) -> np.ndarray:
     """Directions of largest variance of centred rows: (width, at most count), largest first, signs fixed."""
-    return _axes(rows.T @ rows / len(rows), min(count, len(rows)))
+    return _axes(gram(rows) / len(rows), min(count, len(rows)))
 
 
 def _axes(covariance: np.ndarray, count: int) -> np.ndarray:

@@ -10,7 +10,6 @@ from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.confidence import place_log_odds
 from bagwise.discovery.learning.masks import fitted_masks
 from bagwise.discovery.learning.models import ClassModel
-from bagwise.discovery.learning.ranking import tightened
 from bagwise.discovery.learning.scoring import Rivals, ScoredImage, score_images
 from bagwise.discovery.sources.imageset import ImageSet
 
@@ -73,7 +72,7 @@ def _answers(image: ScoredImage, model: ClassModel, max_objects: int, at_least: 
     shown = model.calibration.shown(image.presence)
     if shown < at_least:
         return
-    shapes = chosen_shapes(image, model)
+    shapes = image.shapes
     objects = objects_among(shapes, scores, image.alone, max_objects)
     others = suppress(shapes, scores, SAME_ALTERNATIVE, ALTERNATIVES + len(objects))
     others = others[~np.isin(others, objects)][:ALTERNATIVES]
@@ -125,11 +124,6 @@ def objects_among(boxes: np.ndarray, scores: np.ndarray, alone: np.ndarray, limi
             break
         found.append(int(candidates[0]))
     return np.array(found)
-
-
-def chosen_shapes(image: ScoredImage, model: ClassModel) -> np.ndarray:
-    """The boxes of an image as they are answered, (n, 4): tightened to the figure, where the class asks it."""
-    return tightened(image.boxes, image.maps.figure, image.size) if model.ranking.figure else image.boxes
 
 
 def files_with(images: ImageSet, store: FeatureStore, label: str) -> list[str]:

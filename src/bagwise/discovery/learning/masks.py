@@ -5,7 +5,8 @@ meets a boundary: a pixel takes the value of the neighbours that no edge parts i
 the box holds at its best is the mask.
 """
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -78,7 +79,15 @@ def walk(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return solved
 
 
-def mask_in(spread: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+class Piece(NamedTuple):
+    """A mask that is empty outside a rectangle: bool array (rows, columns), and where its first pixel lies."""
+
+    pixels: np.ndarray
+    left: int
+    top: int
+
+
+def mask_in(spread: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> Piece:
     """The mask of the object in a box.
 
     Parameters
@@ -90,35 +99,26 @@ def mask_in(spread: np.ndarray, box: np.ndarray, size: tuple[int, int]) -> np.nd
 
     Returns
     -------
-    bool array (height, width)
-        Not empty, and inside the box. The whole box where nothing in it stands out.
+    Piece
+        Not empty, and as large as the box. All of it where nothing in it stands out.
     """
     cv2 = require("cv2", extra="vision")
+    # Compiled code is imported on first use.
+    from bagwise.discovery.learning._cutting import large_parts, quantile
+
     width, height = size
-    x1, y1 = np.floor(box[:2]).astype(int)
-    x2, y2 = np.minimum(np.ceil(box[2:]).astype(int), size)
-    inside = np.zeros((height, width), bool)
+    left, top, right, bottom = box.tolist()
+    x1, y1 = math.floor(left), math.floor(top)
+    shape = min(math.ceil(right), width) - x1, min(math.ceil(bottom), height) - y1
     # The small picture enlarged, but only where the box is: pixel centres of one lie at these places of the other.
     across, down = spread.shape[1] / width, spread.shape[0] / height
     places = np.array([[across, 0, (x1 + 0.5) * across - 0.5], [0, down, (y1 + 0.5) * down - 0.5]])
     how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    shape = (int(x2 - x1), int(y2 - y1))
     smooth = cv2.warpAffine(spread, places, shape, flags=how, borderMode=cv2.BORDER_REPLICATE)
     step = max(1, min(shape) // SAMPLED)
-    best = float(np.quantile(smooth[::step, ::step], BEST))
-    part = _large_parts(smooth > MASK_FROM * best)
-    filled = part.mean()
-    inside[y1:y2, x1:x2] = part if filled >= LEAST_FILLED else True
-    return inside
-
-
-def _large_parts(mask: np.ndarray) -> np.ndarray:
-    """The parts of a mask that are not much smaller than its largest, without holes that are smaller still."""
-    cv2 = require("cv2", extra="vision")
-    _, labels, statistics, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=4)
-    area = statistics[:, cv2.CC_STAT_AREA].copy()
-    area[0] = 0
-    return (area >= SMALLEST_PART * area.max())[labels] & mask
+    above = cv2.compare(smooth, MASK_FROM * quantile(smooth[::step, ::step], BEST), cv2.CMP_GT)
+    _, labels, statistics, _ = cv2.connectedComponentsWithStats(above, connectivity=4)
+    return Piece(large_parts(labels, statistics[:, cv2.CC_STAT_AREA], SMALLEST_PART, LEAST_FILLED), x1, y1)
 
 
 def fitted_masks(image: ScoredImage, boxes: np.ndarray, trust: float) -> tuple[np.ndarray, list[str]]:
@@ -137,18 +137,19 @@ def fitted_masks(image: ScoredImage, boxes: np.ndarray, trust: float) -> tuple[n
     masks : list of str
         Inside the new boxes, as `encode_mask` writes them; empty where nothing is known of pixels.
     """
+    # Compiled code is imported on first use.
+    from bagwise.discovery.learning._cutting import extent
+
     fitted = boxes.astype(np.float64)
     if not image.maps.edges.size:
         return fitted, [""] * len(boxes)
     spread = foreground(image, trust, image.weight)
     masks = []
     for row, box in enumerate(boxes):
-        mask = mask_in(spread, box, image.size)
-        columns, rows = (np.flatnonzero(mask.any(axis=axis)) for axis in (0, 1))
-        held = [columns[0], rows[0], columns[-1] + 1, rows[-1] + 1]
-        fitted[row] = (fitted[row] + held) / 2
-        (x1, y1), (x2, y2) = np.floor(fitted[row, :2]).astype(int), np.ceil(fitted[row, 2:]).astype(int)
-        inside = np.zeros_like(mask)
-        inside[y1:y2, x1:x2] = mask[y1:y2, x1:x2]
-        masks.append(encode_mask(inside))
+        pixels, left, top = mask_in(spread, box, image.size)
+        held = zip(box.tolist(), (left, top, left, top), extent(pixels))
+        x1, y1, x2, y2 = fitted[row] = [(side + (corner + place)) / 2 for side, corner, place in held]
+        first, last = (math.floor(x1) - left, math.floor(y1) - top), (math.ceil(x2) - left, math.ceil(y2) - top)
+        cut = pixels[first[1] : last[1], first[0] : last[0]]
+        masks.append(encode_mask(cut, left + first[0], top + first[1], image.size))
     return fitted, masks

@@ -5,10 +5,11 @@ map (see `evidence`), the figure map, and how far the two agree in this image.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from bagwise._utils.boxes import areas, overlaps
+from bagwise._utils.boxes import areas, likest
 from bagwise._utils.optional import require
 from bagwise.discovery.features.store import Maps
 from bagwise.discovery.learning.evidence import box_sums, inside_and_share, integral, soft_foreground
@@ -19,6 +20,43 @@ AGREEING = (0.1, 0.5)  # correlations of evidence and figure between which the f
 TIGHTENED = 0.4  # overlap from which a chosen box and a component's are taken for the same object
 
 Size = tuple[int, int]
+
+
+class Terms(NamedTuple):
+    """What speaks for each of an image's boxes besides its looks.
+
+    Attributes
+    ----------
+    whole : float64 array (n,)
+        What the evidence says for boxes around the whole object.
+    figure : float64 array (n,)
+        What the figure map says, whatever the class.
+    weight : float
+        How much of that counts for this class in this image, 0 to 1.
+    shapes : array (n, 4)
+        The boxes as they are answered: tightened to the figure, where it is asked.
+    """
+
+    whole: np.ndarray
+    figure: np.ndarray
+    weight: float
+    shapes: np.ndarray
+
+
+class Like(NamedTuple):
+    """Boxes beside the components of a figure map above one level.
+
+    Attributes
+    ----------
+    components : float64 array (m, 4)
+    which : int64 array (n,)
+        The component that each box is most like.
+    overlap : float64 array (n,)
+    """
+
+    components: np.ndarray
+    which: np.ndarray
+    overlap: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,10 +81,8 @@ class Ranking:
         """Nothing is added: boxes are chosen by their scores alone."""
         return cls(0.0, 0.0, 0.0)
 
-    def terms(
-        self, maps: Maps, boxes: np.ndarray, size: Size, evidence: np.ndarray, trust: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """What is added to the scores of an image's boxes, and how much of the last part.
+    def terms(self, maps: Maps, boxes: np.ndarray, size: Size, evidence: np.ndarray, trust: float) -> Terms:
+        """What is added to the scores of an image's boxes, and how they are answered.
 
         Parameters
         ----------
@@ -61,14 +97,9 @@ class Ranking:
 
         Returns
         -------
-        whole : float64 array (n,)
-            What the evidence says for boxes around the whole object.
-        figure : float64 array (n,)
-            What the figure map says, whatever the class.
-        weight : float
-            How much of that counts for this class in this image, 0 to 1.
+        Terms
         """
-        whole, figure, weight = np.zeros(len(boxes)), np.zeros(len(boxes)), 1 - trust
+        whole, figure, weight, shapes = np.zeros(len(boxes)), np.zeros(len(boxes)), 1 - trust, boxes
         if evidence.size:
             soft = soft_foreground(evidence)
             if self.inside or self.share:
@@ -76,9 +107,11 @@ class Ranking:
                 whole = trust * (self.inside * log_inside + self.share * log_share)
             weight += trust * gate(soft, maps.figure)
         if self.figure and maps.figure.any():
-            likeness = figure_likeness(maps.figure, boxes, size)
+            levels = beside_components(maps.figure, boxes, size)
+            likeness = figure_likeness(levels, maps.figure, boxes, size)
             figure = self.figure * np.log((likeness + LEAST_LIKENESS) / (1 + LEAST_LIKENESS))
-        return whole, figure, weight
+            shapes = tightened(boxes, levels)
+        return Terms(whole, figure, weight, shapes)
 
 
 def gate(soft: np.ndarray, figure: np.ndarray) -> float:
@@ -107,7 +140,13 @@ def gate(soft: np.ndarray, figure: np.ndarray) -> float:
     return float(np.clip((correlation - low) / (high - low), 0, 1))
 
 
-def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
+def beside_components(figure: np.ndarray, boxes: np.ndarray, size: Size) -> list[Like]:
+    """Boxes (n, 4) beside the components of a figure map, at each level at which these are cut out."""
+    plain = boxes.astype(np.float64)
+    return [Like(found, *likest(plain, found)) for found in component_boxes(figure, size)]
+
+
+def figure_likeness(levels: list[Like], figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
     """How like the figure each box is: overlap with the box of the component that it is most like.
 
     The mean over the levels at which components are cut out. Where no part of the map is clear enough to be one,
@@ -116,6 +155,8 @@ def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.nda
 
     Parameters
     ----------
+    levels : list of Like
+        From `beside_components`.
     figure : uint8 array (picture rows, picture columns)
     boxes : array (n, 4)
     size : (width, height) of the image
@@ -124,12 +165,11 @@ def figure_likeness(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.nda
     -------
     float64 array (n,) in [0, 1]
     """
-    plain = boxes.astype(np.float64)
-    levels = component_boxes(figure, size)
-    return np.mean(
-        [overlaps(plain, found).max(axis=1) if len(found) else _soft_overlap(figure, plain, size) for found in levels],
-        axis=0,
-    )
+    total = np.zeros(len(boxes))
+    for level in levels:
+        clear = len(level.components) > 0
+        total += level.overlap if clear else _soft_overlap(figure, boxes.astype(np.float64), size)
+    return total / len(levels)
 
 
 def _soft_overlap(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarray:
@@ -140,18 +180,15 @@ def _soft_overlap(figure: np.ndarray, boxes: np.ndarray, size: Size) -> np.ndarr
     return held / (cells + soft.sum() - held)
 
 
-def tightened(boxes: np.ndarray, figure: np.ndarray, size: Size) -> np.ndarray:
+def tightened(boxes: np.ndarray, levels: list[Like]) -> np.ndarray:
     """Boxes (n, 4) moved half-way to the components of the figure map that they agree with best, where they do.
 
-    That is the mean of the components of all levels at which there is one that agrees.
+    That is the mean of the components of all levels (from `beside_components`) at which there is one that agrees.
     """
     plain = boxes.astype(np.float64)
     total, count = np.zeros_like(plain), np.zeros((len(plain), 1))
-    for found in component_boxes(figure, size):
-        if not len(found):
-            continue
-        shared = overlaps(plain, found)
-        agree = shared.max(axis=1, keepdims=True) >= TIGHTENED
-        total += np.where(agree, found[shared.argmax(axis=1)], 0.0)
-        count += agree
+    for level in levels:
+        agree = np.flatnonzero(level.overlap >= TIGHTENED)
+        total[agree] += level.components[level.which[agree]]
+        count[agree] += 1
     return np.where(count > 0, (plain + total / np.maximum(count, 1)) / 2, plain).astype(boxes.dtype)

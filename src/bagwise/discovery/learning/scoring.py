@@ -39,6 +39,8 @@ class ScoredImage:
         Scores of the figure map and objectness, whatever the class.
     weight : float
         How much the figure map counts for the class in this image.
+    shapes : float32 array (n, 4)
+        The boxes as they are answered; see `Terms`.
     """
 
     file: str
@@ -52,6 +54,7 @@ class ScoredImage:
     scores: np.ndarray
     figure: np.ndarray
     weight: float
+    shapes: np.ndarray
 
     @property
     def presence(self) -> float:
@@ -122,11 +125,11 @@ def _scored(
     size = (entry.width, entry.height)
     boxes, objectness = store.boxes(file)
     evidence = model.evidence(maps.cells)
-    whole, figure, weight = model.ranking.terms(maps, boxes, size, evidence, model.trust)
-    alone = scores + whole
+    terms = model.ranking.terms(maps, boxes, size, evidence, model.trust)
+    alone = scores + terms.whole
     return ScoredImage(
-        file, size, boxes, objectness, maps, appearance, evidence, alone, alone + weight * figure, prior + figure,
-        weight,
+        file, size, boxes, objectness, maps, appearance, evidence, alone, alone + terms.weight * terms.figure,
+        prior + terms.figure, terms.weight, terms.shapes,
     )  # fmt: skip
 
 

@@ -15,10 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
 from bagwise._utils.cluster import Cluster, scratch_folder
 from bagwise._utils.progress import track
+from bagwise._utils.threads import one_thread_to_a_task
 from bagwise.discovery.features.remote import RemoteStore, is_url, place_of, publish_file
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.models import ClassModel
@@ -79,9 +78,7 @@ class ThisMachine:
         return problems
 
     def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
-        # Parallel over tasks, not inside them, so that sums are taken in one order and the same run gives the same
-        # bits.
-        with threadpool_limits(1), ThreadPoolExecutor(self._jobs) as pool:
+        with one_thread_to_a_task(), ThreadPoolExecutor(self._jobs) as pool:
             done = pool.map(lambda task: work(self.store, task), tasks)
             return list(track(done, total=len(tasks), description=what))
 
@@ -149,7 +146,7 @@ class _Job:
 
 
 def _on_worker(job: _Job) -> Any:
-    with threadpool_limits(1):  # sums in one order, as on one machine
+    with one_thread_to_a_task():
         return job.work(_opened(job.store, job.run), job.task)
 
 

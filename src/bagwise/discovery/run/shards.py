@@ -15,10 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from bagwise._utils.cluster import Cluster, scratch_folder
 from bagwise._utils.progress import track
+from bagwise._utils.threads import one_thread_to_a_task
 from bagwise.discovery.features.extraction import Extractor
 from bagwise.discovery.features.remote import fetch_file, publish_file, publish_shard
 from bagwise.discovery.features.store import IMAGES_PER_SHARD, FeatureStore
@@ -85,7 +85,7 @@ def fill(
 
 def learn_reduction(task: ShardTask) -> None:
     """On a worker: learn the reduction from a sample of all images, and publish it."""
-    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder, threadpool_limits(1):
+    with tempfile.TemporaryDirectory(dir=scratch_folder()) as folder, one_thread_to_a_task():
         extractor, store = _extractor(task.settings, task.store), _private_store(task, folder)
         extractor.fit_reduction(store, Path(task.root), task.files, [])
         publish_file(store.path / REDUCTION, task.store, REDUCTION)
