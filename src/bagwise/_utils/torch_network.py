@@ -23,7 +23,7 @@ Attributes = dict[str, Any]
 
 # Images that a network on a card takes at once. Always as many, the last one repeated where there are fewer: how a card
 # takes its sums depends on how many there are, and so an image's numbers never depend on which images are beside it.
-BATCH = 8
+BATCH = 4
 
 
 def in_batches(kinds: Sequence[Hashable], size: int = BATCH) -> Iterator[list[int]]:

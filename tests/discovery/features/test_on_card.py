@@ -32,6 +32,7 @@ from bagwise.discovery.sources.images import read_image
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIDES = (160, 96)
+BOTH = ("edges", "figure")
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +55,8 @@ def both():
 def test_resizing_is_pillows(height, width, rows, columns, seed):
     """To the last bit, but for one level of 255 where Pillow shrinks the height first (13 does, older ones do not)."""
     image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    planes = resized(torch, torch.from_numpy(image).to(DEVICE), rows, columns)
-    found = planes.permute(1, 2, 0).cpu().numpy()
+    planes = resized(torch, torch.from_numpy(image[None]).to(DEVICE), rows, columns)
+    found = planes[0].permute(1, 2, 0).cpu().numpy()
     np.testing.assert_allclose(found, backbones.resize(image, rows, columns), atol=1 if rows < height else 0)
 
 
@@ -110,7 +111,8 @@ def test_an_images_numbers_do_not_depend_on_the_images_beside_it(images, both):
     sizes = [(image.shape[1], image.shape[0]) for image in images]
     prepared = on_card.prepare_all(images)
     on_card.reduction = Reduction.fit(on_card.averages(prepared[0], sizes[0], boxes[0], np.arange(5)), 8)
-    together, maps = on_card.finish_all(prepared, sizes, boxes), detector.maps_of(images, ("edges", "figure"))
+    together = on_card.finish_all(prepared, sizes, boxes)
+    maps = detector.maps_of([detector.padded(image, BOTH) for image in images], BOTH)
     for i, image in enumerate(images):
         alone = on_card.prepare(image, boxes[i])
         assert all(torch.equal(a, b) for a, b in zip(alone, prepared[i]))

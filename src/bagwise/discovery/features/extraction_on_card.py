@@ -6,7 +6,7 @@ images at once, because threads that each launch hundreds of kernels spend their
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from bagwise.discovery.features.extraction import Done, Extractor, Half
 from bagwise.discovery.features.on_card import CardRoiFeatures
 from bagwise.discovery.features.reduction import Reduction
 from bagwise.discovery.features.regions import Prepared
+from bagwise.discovery.proposals.edges_on_card import Padded
 from bagwise.discovery.proposals.look import Look, Looker
 from bagwise.discovery.proposals.look_on_card import CardLooker
 from bagwise.discovery.sources.images import ImageError, read_image
@@ -28,7 +29,16 @@ T = TypeVar("T")
 WINDOW = 128  # images, among which few have a size of their own; their maps take a gigabyte of the card
 READ_AHEAD = 2  # windows that are decoded before the card asks for them
 SEARCHED_BESIDE = 2  # windows that are searched for boxes while the card is at later ones
+CORES_OF_THE_CARD = 2  # are left to the thread that speaks to the card, and to the one that writes
 WRITTEN_BESIDE = 2  # windows that are done and wait to be written
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A decoded image, and what the edge network is shown of it, if that runs on the card too."""
+
+    image: np.ndarray
+    ready: Padded | None = None
 
 
 @dataclass(frozen=True)
@@ -64,16 +74,16 @@ class CardExtractor(Extractor):
             yield from window
 
     def fitted_to(self, sample: np.ndarray) -> Reduction:
-        return Reduction.fit(sample, self.components, self.features.gram)
+        return Reduction.fit(sample, self.components, self.features.algebra)
 
     def _windows(
         self, root: Path, files: Sequence[str], kept: dict[str, Half]
     ) -> Iterator[list[tuple[str, Half | Problem]]]:
         """Images half done, some at a time, in order."""
         waiting = deque(list(files[start : start + WINDOW]) for start in range(0, len(files), WINDOW))
-        read: deque[dict[str, Future[np.ndarray | Problem]]] = deque()
+        read: deque[dict[str, Future[_Read | Problem]]] = deque()
         seen: deque[dict[str, _Seen | Problem]] = deque()
-        pool = ThreadPoolExecutor(self.jobs)
+        pool = ThreadPoolExecutor(max(1, self.jobs - CORES_OF_THE_CARD))
 
         def taken() -> list[tuple[str, Half | Problem]]:
             done = {file: _half(each) for file, each in seen.popleft().items()}
@@ -85,7 +95,7 @@ class CardExtractor(Extractor):
                 while waiting and len(read) < READ_AHEAD:
                     order.append(waiting.popleft())
                     new = [file for file in order[-1] if file not in kept]
-                    read.append({file: pool.submit(_attempt, read_image, root / file, file) for file in new})
+                    read.append({file: pool.submit(self._read, root / file, file) for file in new})
                 seen.append(self._see(pool, {file: each.result() for file, each in read.popleft().items()}))
                 if len(seen) > SEARCHED_BESIDE:
                     yield taken()
@@ -94,14 +104,21 @@ class CardExtractor(Extractor):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _see(self, pool: ThreadPoolExecutor, images: dict[str, np.ndarray | Problem]) -> dict[str, _Seen | Problem]:
+    def _read(self, path: Path, file: str) -> _Read | Problem:
+        try:
+            image = read_image(path)
+        except ImageError as error:
+            return Problem(file, str(error))
+        return _Read(image, self.propose.ready(image) if isinstance(self.propose, CardLooker) else None)
+
+    def _see(self, pool: ThreadPoolExecutor, images: dict[str, _Read | Problem]) -> dict[str, _Seen | Problem]:
         """Show images to the networks, and begin to search for their boxes."""
         readable = {file: image for file, image in images.items() if not isinstance(image, Problem)}
-        pixels = list(readable.values())
+        pixels = [each.image for each in readable.values()]
         sizes = [(image.shape[1], image.shape[0]) for image in pixels]
         looks: list[Future[Look]]
         if isinstance(self.propose, CardLooker):
-            maps = self.propose.maps_of(pixels)
+            maps = self.propose.maps_of([each.ready for each in readable.values()])
             looks = [pool.submit(self.propose.look, each, size) for each, size in zip(maps, sizes)]
         else:
             looks = [pool.submit(self.propose, image) for image in pixels]
@@ -120,13 +137,6 @@ class CardExtractor(Extractor):
 
 def _half(seen: _Seen | Problem) -> Half | Problem:
     return seen if isinstance(seen, Problem) else Half(seen.size, seen.look.result(), seen.prepared)
-
-
-def _attempt(read: Callable[[Path], np.ndarray], path: Path, file: str) -> np.ndarray | Problem:
-    try:
-        return read(path)
-    except ImageError as error:
-        return Problem(file, str(error))
 
 
 def _ahead(items: Iterable[T], count: int) -> Iterator[T]:

@@ -5,7 +5,7 @@ The answers are those of the CPU to rounding, far below the store's steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bagwise._utils.torch_network import BATCH, TorchNetwork, alone_on_card, in_batches
-from bagwise.discovery.features.reduction import Reduction
+from bagwise.discovery.features.reduction import Algebra, Reduction
 from bagwise.discovery.features.regions import (
     MOST_CELLS,
     SMALLEST_RING,
@@ -57,7 +57,7 @@ class CardRoiFeatures(RoiFeatures):
             for side in self.short_sides:
                 seen = [self.backbone.seen_size(image.shape[:2], side) for image in images]
                 for batch in in_batches(seen, self.backbone.batch or BATCH):
-                    planes = {i: self._normalised(resized(network.torch, pixels[i], *seen[i])) for i in set(batch)}
+                    planes = self._planes(pixels, dict.fromkeys(batch), seen[batch[0]])
                     output = network.run(network.torch.stack([planes[i] for i in batch]), network.outputs[:1])[0]
                     if output.ndim != 4:
                         raise ValueError(self.backbone.no_map())
@@ -65,15 +65,27 @@ class CardRoiFeatures(RoiFeatures):
                         prepared[i].append(output[place].float())
         return prepared
 
+    def _planes(self, pixels: Sequence[Any], numbers: Iterable[int], seen: tuple[int, int]) -> dict[int, Any]:
+        """Some of the images in the size in which the network sees them, as it wants them."""
+        torch = self._network.torch
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for i in numbers:
+            alike.setdefault(tuple(pixels[i].shape), []).append(i)
+        planes: dict[int, Any] = {}
+        for those in alike.values():
+            made = self._normalised(resized(torch, torch.stack([pixels[i] for i in those]), *seen))
+            planes.update(zip(those, made))
+        return planes
+
     def _normalised(self, planes: Any) -> Any:
-        """Planes (3, rows, columns) of pixels as the network wants them."""
+        """Planes (n, 3, rows, columns) of pixels as the network wants them."""
         torch, normalisation = self._network.torch, self.backbone.normalisation
         if normalisation.order == "BGR":
-            planes = planes.flip(0)
+            planes = planes.flip(1)
         mean, deviation = self._levels
         planes = (planes - mean) / deviation
         dtype = torch.float16 if self.backbone.runtime.dtype == np.float16 else torch.float32
-        return (planes.permute(1, 2, 0) if self.backbone.channels_last else planes).to(dtype).contiguous()
+        return (planes.permute(0, 2, 3, 1) if self.backbone.channels_last else planes).to(dtype).contiguous()
 
     @cached_property
     def _levels(self) -> tuple[Any, Any]:
@@ -83,15 +95,22 @@ class CardRoiFeatures(RoiFeatures):
         mean, deviation = (each[:, None, None].to(self._network.device) for each in values)
         return mean, deviation
 
-    def gram(self, rows: np.ndarray) -> np.ndarray:
-        """As `gram_matrix`."""
-        return alone_on_card(lambda: self._gram(rows))
+    @property
+    def algebra(self) -> Algebra:
+        """What a reduction is learned with, on the device."""
+        linalg = self._network.torch.linalg
+        return Algebra(self._there(lambda rows: rows.T @ rows), self._there(lambda gram: linalg.eigh(gram)[1]))
 
-    def _gram(self, rows: np.ndarray) -> np.ndarray:
-        with self._network.exactly():
-            there = self._network.torch.from_numpy(rows).to(self._network.device)
-            product: np.ndarray = (there.T @ there).cpu().numpy()
-        return product
+    def _there(self, function: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+        """A function of a tensor as one of an array."""
+
+        def there(array: np.ndarray) -> np.ndarray:
+            with self._network.exactly():
+                tensor = self._network.torch.from_numpy(array).to(self._network.device)
+                found: np.ndarray = function(tensor).cpu().numpy()
+            return found
+
+        return lambda array: alone_on_card(lambda: there(array))
 
     def averages(self, prepared: Prepared, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return alone_on_card(lambda: self._averages(prepared, size, boxes[rows]))
@@ -263,23 +282,23 @@ def _unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=float(np.finfo(np.float32).tiny))
 
 
-def resized(torch: Any, image: Any, rows: int, columns: int) -> Any:
-    """What `resize` does on the CPU: float32 planes (3, rows, columns) of whole numbers, the width first.
+def resized(torch: Any, images: Any, rows: int, columns: int) -> Any:
+    """What `resize` does on the CPU: float32 planes (n, 3, rows, columns) of whole numbers, the width first.
 
     Parameters
     ----------
     torch : module
-    image : uint8 tensor (height, width, 3)
+    images : uint8 tensor (n, height, width, 3)
     rows, columns : int
     """
-    height, width = image.shape[:2]
-    lines = image.permute(0, 2, 1).double()
-    if columns != width:  # (height, 3, width) by (width, columns): one large product
-        lines = _rounded(torch, lines @ _weights(torch, width, columns, str(image.device)).T)
+    height, width = images.shape[1:3]
+    lines = images.permute(0, 1, 3, 2).double()
+    if columns != width:  # (n, height, 3, width) by (width, columns): one large product
+        lines = _rounded(torch, lines @ _weights(torch, width, columns, str(images.device)).T)
     if rows != height:
-        tall = _weights(torch, height, rows, str(image.device)) @ lines.reshape(height, -1)
-        lines = _rounded(torch, tall).reshape(rows, 3, columns)
-    return lines.permute(1, 0, 2).float()
+        tall = _weights(torch, height, rows, str(images.device)) @ lines.flatten(2)
+        lines = _rounded(torch, tall).unflatten(2, (3, columns))
+    return lines.transpose(1, 2).float()
 
 
 def _rounded(torch: Any, sums: Any) -> Any:

@@ -7,6 +7,7 @@ can be applied to the map itself; then fewer columns of all parts together. The 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +19,23 @@ BOXES_AT_ONCE = 1024  # of the sample, in double precision
 SMALLEST_DEVIATION = 1e-3  # of a channel that (almost) never fires
 FIELDS = ("mean", "channels", "columns", "offset")
 
-Gram = Callable[[np.ndarray], np.ndarray]
+
+class Algebra(NamedTuple):
+    """What takes nearly all of the time of learning a reduction, done here or elsewhere.
+
+    Attributes
+    ----------
+    gram : callable
+        From float64 rows (n, width) the products of their columns with each other, (width, width).
+    axes : callable
+        From such a matrix its eigenvectors, (width, width), by rising eigenvalue.
+    """
+
+    gram: Callable[[np.ndarray], np.ndarray]
+    axes: Callable[[np.ndarray], np.ndarray]
 
 
-def gram_matrix(rows: np.ndarray) -> np.ndarray:
-    """Products of the columns of float64 rows (n, width) with each other: (width, width)."""
-    return rows.T @ rows
+HERE = Algebra(lambda rows: rows.T @ rows, lambda covariance: np.linalg.eigh(covariance)[1])
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class Reduction:
     offset: np.ndarray
 
     @classmethod
-    def fit(cls, sample: np.ndarray, n_components: int, gram: Gram = gram_matrix) -> "Reduction":
+    def fit(cls, sample: np.ndarray, n_components: int, algebra: Algebra = HERE) -> "Reduction":
         """Learn from the averages of a sample of boxes.
 
         Parameters
@@ -55,8 +67,7 @@ class Reduction:
             Averages over the parts of each box.
         n_components : int
             Columns wanted; there are never more than boxes in the sample, or columns before.
-        gram : callable
-            As `gram_matrix`, perhaps elsewhere: this is nearly all of the work.
+        algebra : Algebra
         """
         n, parts, width = sample.shape
         blocks = [sample[start : start + BOXES_AT_ONCE] for start in range(0, n, BOXES_AT_ONCE)]
@@ -64,14 +75,14 @@ class Reduction:
         products = np.zeros((width, width))
         for block in blocks:
             rows = (block - mean).reshape(-1, width)
-            products += gram(rows)
+            products += algebra.gram(rows)
         products /= n * parts
         deviation = np.maximum(np.sqrt(products.diagonal()), SMALLEST_DEVIATION)
         correlation = products / np.outer(deviation, deviation)
-        channels = _axes(correlation, min(NARROW_CHANNELS, n * parts)) / deviation[:, None]
+        channels = _axes(correlation, min(NARROW_CHANNELS, n * parts), algebra) / deviation[:, None]
         columns = np.concatenate([_with_whole((block - mean) @ channels) for block in blocks]).reshape(n, -1)
         offset = columns.mean(axis=0)
-        axes = principal_axes(columns - offset, n_components, gram)
+        axes = principal_axes(columns - offset, n_components, algebra)
         # The whole box's average is the mean of its parts, so its weights can be handed to the parts.
         by_part = axes.reshape(-1, channels.shape[1], axes.shape[1])
         if parts > 1:
@@ -106,14 +117,13 @@ class Reduction:
             raise ValueError(f"{path} is damaged ({error}); delete its folder to start again") from None
 
 
-def principal_axes(rows: np.ndarray, count: int, gram: Gram = gram_matrix) -> np.ndarray:
+def principal_axes(rows: np.ndarray, count: int, algebra: Algebra = HERE) -> np.ndarray:
     """Directions of largest variance of centred rows: (width, at most count), largest first, signs fixed."""
-    return _axes(gram(rows) / len(rows), min(count, len(rows)))
+    return _axes(algebra.gram(rows) / len(rows), min(count, len(rows)), algebra)
 
 
-def _axes(covariance: np.ndarray, count: int) -> np.ndarray:
-    _, vectors = np.linalg.eigh(covariance)
-    axes = vectors[:, ::-1][:, :count]
+def _axes(covariance: np.ndarray, count: int, algebra: Algebra) -> np.ndarray:
+    axes = algebra.axes(covariance)[:, ::-1][:, :count]
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
     return axes * np.sign(largest)
 

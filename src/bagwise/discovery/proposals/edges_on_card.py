@@ -9,6 +9,8 @@ import numpy as np
 from bagwise._utils.torch_network import TorchNetwork, alone_on_card, in_batches
 from bagwise.discovery.proposals.edges import NetworkEdges, mirrored
 
+Padded = tuple[np.ndarray, tuple[slice, slice]]
+
 
 class CardEdges(NetworkEdges):
     """`NetworkEdges`, run by torch, on several images at once.
@@ -30,21 +32,23 @@ class CardEdges(NetworkEdges):
         return set(self.model.outputs), int(self.model.metadata["stride"])
 
     def _run(self, image: np.ndarray, *outputs: str) -> list[np.ndarray]:
-        return self.maps_of([image], outputs)[0]
+        return self.maps_of([self.padded(image, outputs)], outputs)[0]
 
-    def maps_of(self, images: Sequence[np.ndarray], outputs: Sequence[str]) -> list[list[np.ndarray]]:
+    def padded(self, image: np.ndarray, outputs: Sequence[str]) -> Padded:
+        """An image, uint8 (h, w, 3), as large as the network wants it for these outputs, and where it lies there."""
+        return mirrored(image, self._multiple(outputs))
+
+    def maps_of(self, padded: Sequence[Padded], outputs: Sequence[str]) -> list[list[np.ndarray]]:
         """Some of the network's maps of each image, float32 (h, w) in [0, 1].
 
         Parameters
         ----------
-        images : list of uint8 arrays (h, w, 3)
-            RGB.
+        padded : list
+            From `padded`.
         outputs : sequence of str
             "edges", "figure" or both.
         """
-        multiple = self._multiple(outputs)
-        padded = [mirrored(image, multiple) for image in images]
-        maps: list[list[np.ndarray]] = [[] for _ in images]
+        maps: list[list[np.ndarray]] = [[] for _ in padded]
         for batch in in_batches([pixels.shape for pixels, _ in padded]):
             pixels = np.stack([padded[i][0] for i in batch])
             made = alone_on_card(partial(self.model.computed, pixels, outputs))

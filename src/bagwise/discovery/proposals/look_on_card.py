@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bagwise.discovery.proposals.edges_on_card import CardEdges
+from bagwise.discovery.proposals.edges_on_card import CardEdges, Padded
 from bagwise.discovery.proposals.look import Looker, SeenMaps, working_copy
 
 
@@ -13,11 +13,15 @@ class CardLooker(Looker):
 
     detector: CardEdges
 
-    def maps_of(self, images: Sequence[np.ndarray]) -> list[SeenMaps | None]:
-        """The `maps` of each of several images."""
-        small = [working_copy(image) for image in images]
-        seen = iter(self.detector.maps_of([each for each in small if each is not None], self._outputs))
-        return [None if each is None else self._pair(next(seen)) for each in small]
+    def ready(self, image: np.ndarray) -> Padded | None:
+        """What the detector is shown of an image; None of one too small to look for edges in."""
+        small = working_copy(image)
+        return None if small is None else self.detector.padded(small, self._outputs)
+
+    def maps_of(self, images: Sequence[Padded | None]) -> list[SeenMaps | None]:
+        """The `maps` of each of several images that are `ready`."""
+        seen = iter(self.detector.maps_of([each for each in images if each is not None], self._outputs))
+        return [None if each is None else self._pair(next(seen)) for each in images]
 
     @property
     def _outputs(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Where a run's work is done: on the threads of this machine, or on the workers of a Dask cluster.
+"""Where a run's work is done: on the threads or processes of this machine, or on the workers of a Dask cluster.
 
-Both do the same tasks on the same blocks of data, one thread to a task, so the answer is the same to the bit.
+All do the same tasks on the same blocks of data, one thread to a task, so the answer is the same to the bit.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from joblib import Parallel, delayed
+
 from bagwise._utils.cluster import Cluster, scratch_folder
 from bagwise._utils.progress import track
 from bagwise._utils.threads import one_thread_to_a_task
@@ -25,6 +27,10 @@ from bagwise.discovery.run import shards
 from bagwise.discovery.run.settings import Settings, default_jobs
 from bagwise.discovery.run.tasks import LearnedTask, LearnTask, finish_learning, learn
 from bagwise.discovery.sources.imageset import ImageSet, Problem
+
+# Threads are started at once and share all memory, but wait for Python's lock between compiled loops: a third of the
+# time that it takes to find a class in an image. From this many on, that is longer than starting processes.
+PROCESSES_FROM = 8
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,7 +63,7 @@ def make_executor(
 
 
 class ThisMachine:
-    """Threads of this process."""
+    """Threads of this process; where there are many cores and much to do with what is stored, processes."""
 
     def __init__(self, path: Path, settings: Settings, jobs: int) -> None:
         self._features: Any = settings.make_features()
@@ -78,6 +84,10 @@ class ThisMachine:
         return problems
 
     def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
+        if len(tasks) > self._jobs >= PROCESSES_FROM:
+            jobs = (delayed(_in_process)(self.store.path, work, task) for task in tasks)
+            found = Parallel(self._jobs, return_as="generator", batch_size=1)(jobs)
+            return list(track(found, total=len(tasks), description=what))
         with one_thread_to_a_task(), ThreadPoolExecutor(self._jobs) as pool:
             done = pool.map(lambda task: work(self.store, task), tasks)
             return list(track(done, total=len(tasks), description=what))
@@ -91,6 +101,12 @@ class ThisMachine:
             finished = [LearnedTask(lesson, made, tasks[0].prior) for lesson, made in zip(lessons, models)]
             return self.map(finish_learning, finished, "learning")
         return self.map(learn, tasks, "learning")
+
+
+def _in_process(store: Path, work: Work[T, R], task: T) -> R:
+    # Opened for this task alone, which takes milliseconds: joblib's processes live on, and would hold the files open.
+    with one_thread_to_a_task():
+        return work(FeatureStore(store), task)
 
 
 def _give_back_memory() -> None:
