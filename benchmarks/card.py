@@ -1,10 +1,10 @@
 """Discovery with a graphics card beside the same machine's cores.
 
-    python -m benchmarks.card VOC_ROOT [--split train] [--jobs 16] [--devices cuda cpu] [-o FOLDER]
+    python -m benchmarks.card VOC_ROOT [--split train] [--jobs 16] [--devices cuda cpu] [--compiled] [-o FOLDER]
 
 Runs `discover` on the images with each device, in turn and in fresh folders, after a small run of each in which loops
-are compiled. Prints the seconds of every part, and how many of the first boxes agree (IoU above .9); with -o the runs
-and card.json stay.
+are compiled (with --only-compile nothing else, with --compiled not that). Prints the seconds of every part, and how
+many of the first boxes agree (IoU above .9); with -o the runs and card.json stay.
 """
 
 import argparse
@@ -55,18 +55,25 @@ def main() -> None:
     parser.add_argument("--split")
     parser.add_argument("--jobs", type=int, default=default_jobs())
     parser.add_argument("--devices", nargs="+", default=["cuda", "cpu"], choices=["cuda", "cpu"])
+    parser.add_argument("--compiled", action="store_true", help="no small run first")
+    parser.add_argument("--only-compile", action="store_true", help="the small run only")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     images = read_source(options.root, None, options.split)
     with tempfile.TemporaryDirectory() as scratch:
         runs, seconds = {}, {}
         for device in options.devices:
-            print(f"{device}: a small run first")
-            few = images.take(np.linspace(0, len(images) - 1, WARM_UP).astype(int))
-            measured(few, Path(scratch) / f"few-{device}", device, options.jobs)
+            if not options.compiled:
+                print(f"{device}: a small run first", flush=True)
+                few = images.take(np.linspace(0, len(images) - 1, WARM_UP).astype(int))
+                measured(few, Path(scratch) / f"few-{device}", device, options.jobs)
+            if options.only_compile:
+                continue
             folder = (options.output or Path(scratch)) / device
             runs[device], seconds[device] = measured(images, folder, device, options.jobs)
-            print(device, json.dumps(seconds[device]))
+            print(device, json.dumps(seconds[device]), flush=True)
+        if options.only_compile:
+            return
         found = {
             "images": len(images),
             "jobs": options.jobs,
@@ -80,7 +87,7 @@ def main() -> None:
         if len(runs) == 2:
             found["same first boxes"] = agreement(*runs.values())
             found["times as fast"] = round(seconds["cpu"]["together"] / seconds["cuda"]["together"], 2)
-        print(json.dumps(found, indent=1))
+        print(json.dumps(found, indent=1), flush=True)
         if options.output:
             (options.output / "card.json").write_text(json.dumps(found, indent=1) + "\n")
 

@@ -32,6 +32,7 @@ PACKAGES = {
 EXTRAS_OF = {
     "_utils/cluster.py": {"cluster"},
     "_utils/progress.py": {"cli"},
+    "_utils/threads.py": {"vision"},
     "_utils/torch_network.py": {"vision", "gpu"},
     "api": {"vision"},
     "benchmark/tables.py": {"cli"},

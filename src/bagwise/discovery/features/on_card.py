@@ -98,19 +98,23 @@ class CardRoiFeatures(RoiFeatures):
     @property
     def algebra(self) -> Algebra:
         """What a reduction is learned with, on the device."""
-        linalg = self._network.torch.linalg
-        return Algebra(self._there(lambda rows: rows.T @ rows), self._there(lambda gram: linalg.eigh(gram)[1]))
+        torch = self._network.torch
+        return Algebra(
+            self._there(torch.matmul),
+            self._there(lambda rows: rows.T @ rows),
+            self._there(lambda covariance: torch.linalg.eigh(covariance)[1]),
+        )
 
-    def _there(self, function: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
-        """A function of a tensor as one of an array."""
+    def _there(self, function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+        """A function of tensors as one of arrays."""
 
-        def there(array: np.ndarray) -> np.ndarray:
+        def there(*arrays: np.ndarray) -> np.ndarray:
             with self._network.exactly():
-                tensor = self._network.torch.from_numpy(array).to(self._network.device)
-                found: np.ndarray = function(tensor).cpu().numpy()
+                tensors = [self._network.torch.from_numpy(array).to(self._network.device) for array in arrays]
+                found: np.ndarray = function(*tensors).cpu().numpy()
             return found
 
-        return lambda array: alone_on_card(lambda: there(array))
+        return lambda *arrays: alone_on_card(lambda: there(*arrays))
 
     def averages(self, prepared: Prepared, size: Size, boxes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return alone_on_card(lambda: self._averages(prepared, size, boxes[rows]))
@@ -198,10 +202,7 @@ class CardRoiFeatures(RoiFeatures):
         torch, (_, _, _, alike, offset) = self._network.torch, self._reduction()
         shrink = min(1.0, (MOST_CELLS / (grid[0] * grid[1])) ** 0.5)
         few = [max(1, int(count * shrink)) for count in grid]
-        down, across = (
-            torch.from_numpy(shares(np.arange(n) / n, np.arange(1, n + 1) / n, 1, many)).to(narrow)
-            for n, many in zip(few, grid)
-        )
+        down, across = (_cell_shares(torch, *each, str(narrow.device)) for each in zip(few, grid))
         fewer = torch.einsum("ry,byxk,cx->brck", down, narrow.reshape(len(narrow), *grid, -1), across)
         return _unit(fewer @ alike - offset)
 
@@ -232,7 +233,9 @@ class CardRoiFeatures(RoiFeatures):
         """
         torch = self._network.torch
         down, across = (_shares(torch, bounds, length, count) for (bounds, length), count in zip(where.sides, grid))
-        weights = down[[0, 0, 1, 1, 2], :, :, :, None] * across[[0, 1, 0, 1, 2], :, :, None, :]
+        down = torch.stack([down[0], down[0], down[1], down[1], down[2]])
+        across = torch.stack([across[0], across[1], across[0], across[1], across[2]])
+        weights = down[..., None] * across[..., None, :]
         parts, images, boxes = weights.shape[:3]
         averages = weights.transpose(0, 1).reshape(images, parts * boxes, -1) @ cells
         return averages.reshape(images, parts, boxes, -1)
@@ -265,6 +268,13 @@ def _shares(torch: Any, bounds: Any, length: Any, cells: int) -> Any:
     inside = torch.minimum(bounds[:, 1, ..., None], edges[..., 1:])
     inside = (inside - torch.maximum(bounds[:, 0, ..., None], edges[..., :-1])).clamp(min=0)
     return (inside / inside.sum(dim=-1, keepdim=True)).float()
+
+
+@lru_cache(maxsize=256)
+def _cell_shares(torch: Any, few: int, many: int, device: str) -> Any:
+    """float32 (few, many): how much of each of a few cells of a side lies in each of many."""
+    sides = np.arange(few) / few, np.arange(1, few + 1) / few
+    return torch.from_numpy(shares(*sides, 1, many)).to(device, torch.float32)
 
 
 def _grids(maps: Prepared) -> tuple[tuple[int, int], ...]:

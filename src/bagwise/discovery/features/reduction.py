@@ -25,17 +25,20 @@ class Algebra(NamedTuple):
 
     Attributes
     ----------
+    product : callable
+        Of two float64 matrices.
     gram : callable
         From float64 rows (n, width) the products of their columns with each other, (width, width).
     axes : callable
         From such a matrix its eigenvectors, (width, width), by rising eigenvalue.
     """
 
+    product: Callable[[np.ndarray, np.ndarray], np.ndarray]
     gram: Callable[[np.ndarray], np.ndarray]
     axes: Callable[[np.ndarray], np.ndarray]
 
 
-HERE = Algebra(lambda rows: rows.T @ rows, lambda covariance: np.linalg.eigh(covariance)[1])
+HERE = Algebra(np.matmul, lambda rows: rows.T @ rows, lambda covariance: np.linalg.eigh(covariance)[1])
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ class Reduction:
         deviation = np.maximum(np.sqrt(products.diagonal()), SMALLEST_DEVIATION)
         correlation = products / np.outer(deviation, deviation)
         channels = _axes(correlation, min(NARROW_CHANNELS, n * parts), algebra) / deviation[:, None]
-        columns = np.concatenate([_with_whole((block - mean) @ channels) for block in blocks]).reshape(n, -1)
+        # One large product for each block: NumPy makes a small one for each box where boxes have an axis of their own.
+        narrow = [algebra.product((block - mean).reshape(-1, width), channels) for block in blocks]
+        columns = _with_whole(np.concatenate(narrow).reshape(n, parts, -1)).reshape(n, -1)
         offset = columns.mean(axis=0)
         axes = principal_axes(columns - offset, n_components, algebra)
         # The whole box's average is the mean of its parts, so its weights can be handed to the parts.

@@ -84,7 +84,7 @@ class ThisMachine:
         return problems
 
     def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
-        if len(tasks) > self._jobs >= PROCESSES_FROM:
+        if self._in_processes(len(tasks)):
             jobs = (delayed(_in_process)(self.store.path, work, task) for task in tasks)
             found = Parallel(self._jobs, return_as="generator", batch_size=1)(jobs)
             return list(track(found, total=len(tasks), description=what))
@@ -96,11 +96,26 @@ class ThisMachine:
         if tasks and tasks[0].on_card:
             from bagwise.discovery.learning.on_card import fit_lessons
 
-            lessons = [task.lesson(self.store) for task in tasks]
-            models = fit_lessons(self.store, lessons, tasks[0].prior)
+            with ThreadPoolExecutor(1) as beside:
+                if self._in_processes(len(tasks)):
+                    beside.submit(_start_processes, self._jobs)
+                lessons = [task.lesson(self.store) for task in tasks]
+                models = fit_lessons(self.store, lessons, tasks[0].prior)
             finished = [LearnedTask(lesson, made, tasks[0].prior) for lesson, made in zip(lessons, models)]
             return self.map(finish_learning, finished, "learning")
         return self.map(learn, tasks, "learning")
+
+    def _in_processes(self, n_tasks: int) -> bool:
+        return n_tasks > self._jobs >= PROCESSES_FROM
+
+
+def _start_processes(count: int) -> None:
+    """Start joblib's processes, which it keeps, and have them import what tasks need: both take seconds."""
+    Parallel(count)(delayed(_nothing)() for _ in range(count))
+
+
+def _nothing() -> None:
+    """What a process can do only once it has imported this module, and so all that tasks need."""
 
 
 def _in_process(store: Path, work: Work[T, R], task: T) -> R:
