@@ -85,7 +85,7 @@ def test_both_definitions_agree_with_the_plain_ones(scenes):
     assert measured.mean.value == pytest.approx(plain_per_class(answers, truth, groups))
     for hard in (True, False):
         if hard or any(not (item.difficult or item.truncated) for things in truth.values() for item in things):
-            assert corloc_any_class(first, truth, hard=hard, replicates=10).mean.value == pytest.approx(
+            assert corloc_any_class(first, truth, hard=hard).mean.value == pytest.approx(
                 plain_any_class(first, truth, hard)
             )
 
@@ -123,25 +123,40 @@ def test_the_mean_does_not_weigh_classes_and_unanswered_images_are_misses():
     assert set(measured.groups) == {"a", "b"}
 
 
-def test_the_interval_covers_as_often_as_it_says():
+def test_the_intervals_cover_as_often_as_they_say():
+    """That of a class, and that of the mean over two classes whose answers are right in the same images."""
     random = np.random.default_rng(0)
-    true = {"i": [TruthBox("a", (0, 0, 9, 9))]}
-    covered = 0
+    files = [f"{i}" for i in range(80)]
+    truth = {file: [TruthBox(label, (0, 0, 9, 9)) for label in "ab"] for file in files}
+    groups = {label: (label, files) for label in "ab"}
+    covered = np.zeros(2)
     for trial in range(200):
-        files = [f"{i}" for i in range(80)]
-        truth = {file: true["i"] for file in files}
-        answers = {(file, "a"): (0, 0, 9, 9) for file in files if random.random() < 0.4}
-        measured = corloc_per_class(answers, truth, {"a": ("a", files)}, replicates=200, seed=trial)
-        covered += measured.mean.low <= 0.4 <= measured.mean.high
-    assert 0.88 <= covered / 200 <= 0.99
+        right = [file for file in files if random.random() < 0.4]
+        answers = {(file, label): (0, 0, 9, 9) for file in right for label in "ab"}
+        measured = corloc_per_class(answers, truth, groups, replicates=200, seed=trial)
+        covered += [rate.low <= 0.4 <= rate.high for rate in (measured.mean, measured.groups["a"])]
+    assert ((covered / 200 >= 0.88) & (covered / 200 <= 0.99)).all()
+
+
+def test_few_images_have_a_wide_interval():
+    """Draws with replacement from three hits hold nothing but hits: "100% (100 to 100)" of three images."""
+    truth = {f"{i}": [TruthBox("a", (0, 0, 9, 9)), TruthBox("b", (0, 0, 9, 9))] for i in range(3)}
+    answers = {(file, label): (0, 0, 9, 9) for file in truth for label in "ab"}
+    measured = corloc_per_class(answers, truth, {label: (label, list(truth)) for label in "ab"})
+    for rate in measured.groups.values():
+        # Wilson's bounds are where the normal test of a share just rejects the one that was seen.
+        assert (1 - rate.low) / np.sqrt(rate.low * (1 - rate.low) / 3) == pytest.approx(1.959964, rel=1e-5)
+        assert rate.high == rate.value == 1
 
 
 def test_the_interval_is_reproducible_and_holds_the_value():
     truth = {f"{i}": [TruthBox("a", (0, 0, 9, 9))] for i in range(50)}
     answers = {(f"{i}", "a"): (0, 0, 9, 9) for i in range(20)}
-    first, second = (corloc_per_class(answers, truth, {"a": ("a", list(truth))}, seed=3) for _ in range(2))
+    groups = {"a": ("a", list(truth)), "b": ("a", list(truth)[:40])}
+    first, second = (corloc_per_class(answers, truth, groups, seed=3) for _ in range(2))
     assert first == second
-    assert first.mean.low < first.mean.value == 0.4 < first.mean.high
+    for rate in (first.mean, first.groups["a"]):
+        assert rate.low < rate.value < rate.high
 
 
 def test_nothing_to_evaluate_is_said():

@@ -7,7 +7,8 @@ pixels, difficult and truncated objects counting as truth; then the mean over cl
 **Any class** (:func:`corloc_any_class`; LOST, TokenCut and their followers): the share of images whose one box
 overlaps any object of any class with IoU >= .5; "hard" objects (difficult or truncated) count unless left out.
 
-Both have intervals from a bootstrap over images: an image carries all its classes along when it is drawn.
+The mean over classes has its interval from a bootstrap over images: an image carries all its classes along when it is
+drawn. A single share has Wilson's, since no draw of three hits out of three ever holds a miss.
 
 Boxes are zero-based continuous corners with the end excluded. PASCAL's one-based inclusive corners (a, b, c, d)
 become (a - 1, b - 1, c, d), under which its areas, (c - a + 1)(d - b + 1), are plain differences: the two
@@ -31,7 +32,7 @@ Truth = Mapping[str, Sequence[TruthBox]]
 
 @dataclass(frozen=True)
 class Rate:
-    """A share, the counts behind it, and its 95% bootstrap interval."""
+    """A share, the counts behind it, and its 95% interval."""
 
     value: float
     low: float
@@ -131,12 +132,13 @@ def corloc_per_class(
                 unanswered += 1
             else:
                 hit[row[file], column] = (iou(answer, boxes_of(truth.get(file, ()), label)) > overlap).any()
-    draws = _bootstrap(hit, asked, replicates, seed)
-    count = asked.sum(axis=0)
-    rates = np.divide(hit.sum(axis=0), count, out=np.full(len(names), np.nan), where=count > 0)
-    per_group = {name: _rate(rates[i], draws[:, i], hit[:, i], asked[:, i]) for i, name in enumerate(names) if count[i]}
-    with np.errstate(invalid="ignore"):
-        mean = _rate(np.nanmean(rates), _row_means(draws), hit, asked)
+    hits, count = hit.sum(axis=0), asked.sum(axis=0)
+    per_group = {name: share(int(hits[i]), int(count[i])) for i, name in enumerate(names) if count[i]}
+    if len(per_group) == 1:
+        return CorLoc("per-class", next(iter(per_group.values())), per_group, unanswered)
+    low, high = np.percentile(_bootstrap(hit, asked, replicates, seed), [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+    value = float(np.mean([rate.value for rate in per_group.values()]))
+    mean = Rate(value, float(low), float(high), int(hits.sum()), int(count.sum()))
     return CorLoc("per-class", mean, per_group, unanswered)
 
 
@@ -146,8 +148,6 @@ def corloc_any_class(
     *,
     hard: bool = True,
     files: Sequence[str] | None = None,
-    replicates: int = REPLICATES,
-    seed: int = 0,
 ) -> CorLoc:
     """CorLoc by the definition of LOST and TokenCut.
 
@@ -173,14 +173,26 @@ def corloc_any_class(
         hits.append(answer is not None and bool((iou(answer, objects) >= 0.5).any()))
     if not hits:
         raise ValueError("there is nothing to evaluate: no image has a true object that counts")
-    hit = np.array(hits)[:, None]
-    asked = np.ones_like(hit)
-    draws = _bootstrap(hit, asked, replicates, seed)
-    return CorLoc("any-class", _rate(hit.mean(), draws[:, 0], hit, asked), {}, unanswered)
+    return CorLoc("any-class", share(sum(hits), len(hits)), {}, unanswered)
+
+
+def share(hits: int, of: int) -> Rate:
+    """A share with Wilson's interval, which is wide where little was counted.
+
+    Examples
+    --------
+    >>> rate = share(3, 3)
+    >>> print(rate.value, round(rate.low, 2), rate.high)
+    1.0 0.44 1.0
+    """
+    from scipy.stats import binomtest  # takes longer to import than all of bagwise
+
+    interval = binomtest(hits, of).proportion_ci(LEVEL, method="wilson")
+    return Rate(hits / of, float(interval.low), float(interval.high), hits, of)
 
 
 def _bootstrap(hit: np.ndarray, asked: np.ndarray, replicates: int, seed: int) -> np.ndarray:
-    """Rates per group, of shape (replicates, n_groups), over images drawn with replacement; NaN for none drawn."""
+    """Means over the groups that were drawn, of shape (replicates,), over images drawn with replacement."""
     random = np.random.default_rng(seed)
     n = len(hit)
     both = np.hstack([hit, asked]).astype(np.float64)
@@ -188,16 +200,5 @@ def _bootstrap(hit: np.ndarray, asked: np.ndarray, replicates: int, seed: int) -
     for replicate in range(replicates):
         counts[replicate] = np.bincount(random.integers(n, size=n), minlength=n) @ both
     hits, of = np.hsplit(counts, 2)
-    return np.divide(hits, of, out=np.full_like(hits, np.nan), where=of > 0)
-
-
-def _row_means(draws: np.ndarray) -> np.ndarray:
-    """Means over the groups that were drawn."""
-    there = np.isfinite(draws)
-    return np.where(there, draws, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-
-
-def _rate(value: float, draws: np.ndarray, hit: np.ndarray, asked: np.ndarray) -> Rate:
-    tails = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
-    low, high = np.nanpercentile(draws, tails) if np.isfinite(draws).any() else (np.nan, np.nan)
-    return Rate(float(value), float(low), float(high), int(hit.sum()), int(asked.sum()))
+    rates = np.divide(hits, of, out=np.zeros_like(hits), where=of > 0)
+    return rates.sum(axis=1) / np.maximum((of > 0).sum(axis=1), 1)

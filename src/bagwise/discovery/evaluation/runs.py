@@ -61,7 +61,7 @@ def evaluate_run(
     single = _one_answer_per_image(answers, confidence)
     asked = sorted({file for _, files in chosen.groups.values() for file in files})
     any_class = {
-        "any-class": corloc_any_class(single, known, files=asked, seed=seed),
+        "any-class": corloc_any_class(single, known, files=asked),
         "any-class, easy objects": _easy(single, known, asked, seed),
     }
     return {
@@ -231,9 +231,7 @@ def _one_answer_per_image(answers: Ranked, confidence: Mapping[tuple[str, str], 
 def _easy(single: Mapping[str, np.ndarray], known: Any, asked: Sequence[str], seed: int) -> CorLoc | None:
     """The any-class figure without hard objects, where the truth marks some and leaves others."""
     marked = [bool(item.difficult or item.truncated) for file in asked for item in known[file]]
-    return (
-        corloc_any_class(single, known, hard=False, files=asked, seed=seed) if any(marked) and not all(marked) else None
-    )
+    return corloc_any_class(single, known, hard=False, files=asked) if any(marked) and not all(marked) else None
 
 
 def _corloc_dict(value: CorLoc) -> dict[str, Any]:
