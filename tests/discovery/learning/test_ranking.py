@@ -5,7 +5,14 @@ import pytest
 
 from bagwise.discovery.features.store import Maps
 from bagwise.discovery.learning.evidence import box_sums, inside_and_share, integral, soft_foreground, windows
-from bagwise.discovery.learning.ranking import Ranking, beside_components, figure_likeness, gate, tightened
+from bagwise.discovery.learning.ranking import (
+    Ranking,
+    beside_components,
+    figure_likeness,
+    gate,
+    on_plain_ground,
+    tightened,
+)
 from bagwise.discovery.proposals.look import component_boxes
 
 SIZE = (120, 80)
@@ -147,6 +154,19 @@ def test_tightened_half_way_where_they_agree():
     np.testing.assert_allclose(found, [[25, 20, 90, 60], [0, 0, 30, 30]])
     assert found.dtype == np.float32
     np.testing.assert_array_equal(tightened(boxes, beside_components(np.zeros((4, 6), np.uint8), boxes, SIZE)), boxes)
+
+
+def test_on_plain_ground_a_box_is_its_outline():
+    edges = np.zeros((16, 24), np.uint8)
+    edges[[4, 11], 6:18] = edges[4:12, [6, 17]] = 255
+    exact, boxes = [30, 20, 90, 60], np.array([[34, 22, 84, 60], [0, 0, 30, 30]], np.float32)
+    found = on_plain_ground(boxes, edges, SIZE)
+    np.testing.assert_array_equal(found, [exact, boxes[1]])
+    assert found.dtype == np.float32
+    shapes = Ranking().terms(Maps(np.zeros((8, 12, 2)), edges, square()), boxes, SIZE, np.zeros((8, 12)), 1.0).shapes
+    np.testing.assert_array_equal(shapes[0], exact)
+    edges[:, 22] = 255
+    np.testing.assert_array_equal(on_plain_ground(boxes, edges, SIZE), boxes)
 
 
 def test_soft_foreground_has_its_middle_between_median_and_maximum():

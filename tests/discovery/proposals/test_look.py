@@ -13,7 +13,7 @@ from bagwise.discovery.proposals.boxes import edge_boxes
 from bagwise.discovery.proposals.edges import edge_detector
 from bagwise.discovery.proposals.figure import figure_map
 from bagwise.discovery.proposals.look import PICTURE_SIDE, Looker, component_boxes, join_components, small_picture
-from bagwise.discovery.proposals.outlines import walls, with_outlines
+from bagwise.discovery.proposals.outlines import only_outline, walls, with_outlines
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +99,18 @@ def test_outlines_count_on_plain_ground_alone():
     busy[30, :] = 200  # a horizon: the ground is not plain
     np.testing.assert_array_equal(with_outlines(figure, busy), figure)
     np.testing.assert_array_equal(with_outlines(figure, np.zeros_like(edges)), figure)
+
+
+def test_the_only_outline_is_the_one_thing_to_be_seen():
+    edges = np.zeros((40, 60), np.uint8)
+    assert only_outline(edges) is None
+    ring(edges, 10, 10, 25, 40)
+    np.testing.assert_array_equal(only_outline(edges), [10, 10, 41, 26])
+    ring(edges, 30, 45, 32, 47)  # a crumb: less than a tenth of the edges
+    np.testing.assert_array_equal(only_outline(edges), [10, 10, 41, 26])
+    two = edges.copy()
+    ring(two, 30, 10, 35, 40)  # plain ground all the same, but not one thing
+    assert with_outlines(np.zeros_like(edges), two)[12, 12]
+    assert only_outline(two) is None
+    edges[:, 55] = 200  # something else
+    assert only_outline(edges) is None

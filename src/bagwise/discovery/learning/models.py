@@ -22,6 +22,7 @@ from bagwise.registry import class_name, classifiers
 RMI = "RMISVC"
 OBJECTNESS_ALONE = "edge-boxes"
 BOXES_FOR_COVARIANCE = 60_000
+BOXES_AT_ONCE = 4096  # of these in double precision
 REFIT_SHARE = 0.4  # of each half of the final direction; below one half, so that the prior gains weight
 FEWEST_NEGATIVES = 200  # when the class itself has fewer images
 MOST_BAGS = 600  # of each kind, so that memory stays bounded
@@ -121,10 +122,19 @@ def refit_on_choices(model: bagwise.RMISVC, bags: Bags, y: np.ndarray, seed: int
     """
     scores = scores_in_parts(model, bags)
     chosen = [start + int(np.argmax(scores[start:stop])) for start, stop in zip(bags.offsets, bags.offsets[1:])]
-    drawn = bags.instances[drawn_boxes(bags.n_instances, seed)].astype(np.float64)
-    centre = drawn.mean(axis=0)
-    drawn -= centre
-    blend(model, centre, drawn.T @ drawn / len(drawn), bags.instances[np.array(chosen)[y]].mean(axis=0))
+    drawn = drawn_boxes(bags.n_instances, seed)
+    blend(model, *mean_and_covariance(bags.instances, drawn), bags.instances[np.array(chosen)[y]].mean(axis=0))
+
+
+def mean_and_covariance(instances: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of some rows of (n, d) instances, in double precision, a few of them at a time: (d,) and (d, d)."""
+    parts = [rows[start : start + BOXES_AT_ONCE] for start in range(0, len(rows), BOXES_AT_ONCE)]
+    centre = sum(instances[part].sum(axis=0, dtype=np.float64) for part in parts) / len(rows)
+    products = np.zeros((len(centre), len(centre)))
+    for part in parts:
+        away = instances[part] - centre
+        products += away.T @ away
+    return centre, products / len(rows)
 
 
 def drawn_boxes(count: int, seed: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bagwise._utils.boxes import areas, likest
+from bagwise._utils.boxes import areas, likest, overlaps
 from bagwise._utils.optional import require
 from bagwise.discovery.features.store import Maps
 from bagwise.discovery.learning.evidence import box_sums, inside_and_share, integral, soft_foreground
@@ -110,7 +110,7 @@ class Ranking:
             levels = beside_components(maps.figure, boxes, size)
             likeness = figure_likeness(levels, maps.figure, boxes, size)
             figure = self.figure * np.log((likeness + LEAST_LIKENESS) / (1 + LEAST_LIKENESS))
-            shapes = tightened(boxes, levels)
+            shapes = on_plain_ground(tightened(boxes, levels), maps.edges, size)
         return Terms(whole, figure, weight, shapes)
 
 
@@ -192,3 +192,25 @@ def tightened(boxes: np.ndarray, levels: list[Like]) -> np.ndarray:
         total[agree] += level.components[level.which[agree]]
         count[agree] += 1
     return np.where(count > 0, (plain + total / np.maximum(count, 1)) / 2, plain).astype(boxes.dtype)
+
+
+def on_plain_ground(boxes: np.ndarray, edges: np.ndarray, size: Size) -> np.ndarray:
+    """Boxes (n, 4), those around the only thing to be seen exactly so.
+
+    Half-way to the figure is safest where either may be wrong; an outline on plain ground is not.
+
+    Parameters
+    ----------
+    boxes : array (n, 4)
+    edges : uint8 array (picture rows, picture columns)
+    size : (width, height) of the image
+    """
+    # Compiled code is imported on first use.
+    from bagwise.discovery.proposals.outlines import only_outline
+
+    found = only_outline(edges)
+    if found is None:
+        return boxes
+    exact = found * np.tile([size[0] / edges.shape[1], size[1] / edges.shape[0]], 2)
+    same = overlaps(boxes.astype(np.float64), exact[None])[:, 0] >= TIGHTENED
+    return np.where(same[:, None], exact, boxes).astype(boxes.dtype)

@@ -5,6 +5,8 @@ nearly all strong edges of an image belong to outlines that are clear of its fra
 outlines hold is the figure.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bagwise._utils.compiled import loop
@@ -55,6 +57,41 @@ def walls(edges):
     return wall
 
 
+class Outlines(NamedTuple):
+    """What strong outlines hold that are clear of the frame.
+
+    Attributes
+    ----------
+    held : bool array (rows, columns)
+        Pixels that belong to one of them.
+    boxes : int64 array (n, 4)
+        ``x1, y1, x2, y2`` of each, exclusive at the end.
+    shares : float64 array (n,)
+        Of all strong edges of the image, those that belong to each.
+    """
+
+    held: np.ndarray
+    boxes: np.ndarray
+    shares: np.ndarray
+
+
+def outlines(edges: np.ndarray) -> Outlines:
+    """Closed outlines among the edges, uint8 (rows, columns), 255 for one."""
+    cv2 = require("cv2", extra="vision")
+    strength = edges / 255
+    held = (walls(strength) > STRONG).astype(np.uint8)
+    _, labels, statistics, _ = cv2.connectedComponentsWithStats(held, connectivity=8)
+    rows, columns = held.shape
+    left, top, width, height, area = statistics.T.astype(np.int64)
+    clear = (left > 0) & (top > 0) & (left + width < columns) & (top + height < rows) & (area >= SMALLEST * held.size)
+    clear[0] = False  # the ground
+    strong = strength > STRONG
+    total = strength[strong].sum()
+    each = np.bincount(labels[strong], strength[strong], minlength=len(area))
+    boxes = np.stack([left, top, left + width, top + height], 1)[clear]
+    return Outlines(clear[labels], boxes, each[clear] / total if total else np.zeros(len(boxes)))
+
+
 def with_outlines(figure: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The figure map, and on plain ground what outlines hold.
 
@@ -68,16 +105,18 @@ def with_outlines(figure: np.ndarray, edges: np.ndarray) -> np.ndarray:
     uint8 array (rows, columns)
         Nowhere below ``figure``.
     """
-    cv2 = require("cv2", extra="vision")
-    strength = edges / 255
-    held = (walls(strength) > STRONG).astype(np.uint8)
-    _, labels, statistics, _ = cv2.connectedComponentsWithStats(held, connectivity=8)
-    rows, columns = held.shape
-    left, top, width, height, area = statistics.T
-    clear = (left > 0) & (top > 0) & (left + width < columns) & (top + height < rows) & (area >= SMALLEST * held.size)
-    clear[0] = False  # the ground
-    strong = strength > STRONG
-    total = strength[strong].sum()
-    if total == 0 or strength[strong & clear[labels]].sum() < PLAIN * total:
+    found = outlines(edges)
+    if found.shares.sum() < PLAIN:
         return figure
-    return np.where(clear[labels], np.maximum(figure, round(255 * SURE)), figure).astype(np.uint8)
+    return np.where(found.held, np.maximum(figure, round(255 * SURE)), figure).astype(np.uint8)
+
+
+def only_outline(edges: np.ndarray) -> np.ndarray | None:
+    """The box, (4,), of the one outline to which nearly all strong edges belong; None where there is no such outline.
+
+    Nothing else is to be seen, so this is the object, and its border is known to the pixel.
+    """
+    found = outlines(edges)
+    if found.shares.max(initial=0) < PLAIN:
+        return None
+    return found.boxes[found.shares.argmax()]
