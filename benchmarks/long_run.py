@@ -136,16 +136,15 @@ def index_of(store: Path) -> tuple[list[str], bool]:
 
 def memory(seen: list[tuple[int, float]]) -> dict[str, Any]:
     """Resident megabytes over the course of making features, and how they grow."""
-    last = max(shards for shards, _ in seen)
-    steady = [(shards, mb) for shards, mb in seen if last * 0.1 < shards < last]
+    begun, ended = (limit(shards for shards, _ in seen) for limit in (min, max))
+    steady = [((shards - begun) / (ended - begun), mb) for shards, mb in seen if shards < ended]
     x, y = (np.array(values, float) for values in zip(*steady))
-    slope = float(np.polyfit(x, y, 1)[0])
-    first, final = (float(np.median([mb for s, mb in steady if low < s <= high]))
-                    for low, high in ((last * 0.1, last * 0.3), (last * 0.8, last)))  # fmt: skip
+    grown = float(np.polyfit(x[x > 0.1], y[x > 0.1], 1)[0]) / (ended - begun)  # after the libraries are loaded
+    first, final = (float(np.median(y[(x > low) & (x <= low + 0.2)])) for low in (0.1, 0.8))
     return {
         "first fifth MB": round(first, 1),
         "last fifth MB": round(final, 1),
-        "MB per 1000 images": round(slope / 64 * 1000, 3),
+        "MB per 1000 images": round(grown / 64 * 1000, 3),
         "peak MB": round(max(mb for _, mb in seen), 1),
     }
 
