@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -37,7 +38,7 @@ GAMMA_CONSTRAINT = [StrOptions({"scale", "distance"}), Interval(Real, 0, None, c
 ROWS_AT_ONCE = 4096
 
 
-class _OfInstances:
+class _OfInstances(ABC):
     """What transformers of instances share: the same container out as in.
 
     No subclass of scikit-learn's own mixin, which would try to make a data frame of bags too where
@@ -62,8 +63,9 @@ class _OfInstances:
         """Fit to X and transform it."""
         return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined]
 
+    @abstractmethod
     def _rows(self, instances: Any) -> Any:
-        raise NotImplementedError
+        """Return transformed rows, dense or CSR."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -143,6 +143,17 @@ def test_resumes_from_whole_lines_only(tmp_path):
     assert fresh[tasks[1]].accuracy == both[tasks[1]].accuracy
 
 
+def test_a_missing_set_is_missed_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAGWISE_DATA", str(tmp_path))
+    monkeypatch.setenv("BAGWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BAGWISE_DATA_URL", raising=False)
+    results = tmp_path / "bench" / "results.jsonl"
+    tasks = benchmark.plan(["SIL"], ["musk1", "fox"], "paper", repeats=1)
+    with pytest.raises(FileNotFoundError, match=r"fox\.npz is not on this machine"):
+        benchmark.run(tasks, results, n_jobs=1)
+    assert not results.exists() or not results.read_text()
+
+
 def test_foreign_file_is_not_written_over(tmp_path):
     results = tmp_path / "results.jsonl"
     results.write_text('{"something": "else"}\n')

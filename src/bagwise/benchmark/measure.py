@@ -16,7 +16,7 @@ from bagwise._utils.journal import appending, read_journal
 from bagwise._utils.lock import sole_use
 from bagwise._utils.progress import track
 from bagwise.benchmark.cross_validation import Repeat, cross_validate_once, p_value, summarise
-from bagwise.benchmark.methods import METHODS, NEWS_SETS, PROTOCOLS, SETS
+from bagwise.benchmark.methods import METHODS, NEWS_SETS, PROTOCOLS, SETS, load_set
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ def run(tasks: list[Task], results: Path, n_jobs: int = -1, cluster: Cluster | N
         if cluster is not None:
             finished: Iterable[tuple[Task, Repeat]] = cluster.map(Task.run, missing)
         else:
+            for dataset, protocol in dict.fromkeys((task.dataset, task.protocol) for task in missing):
+                load_set(dataset, protocol)  # a set that is not here is missed now, not after an hour's work on others
             parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
             finished = parallel(delayed(_run_named)(task) for task in missing)
         _run_missing(finished, len(missing), results, done)
