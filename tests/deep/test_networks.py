@@ -227,3 +227,32 @@ def test_mi_net_learns_from_few_bags_whatever_the_seed():
     for seed in range(3):
         model = MiNet(random_state=seed).fit(tables[:200], y[:200])
         assert roc_auc_score(y[200:], model.decision_function(tables[200:])) > 0.9
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        RelaxedNetwork((4,), 0.0, beta=5.0, margin=1.0),
+        InstanceNetwork((4,), 0.0, pooling="lse"),
+        EmbeddingNetwork((4,), 0.0, pooling="max", deep_supervision=True),
+    ],
+)
+@pytest.mark.parametrize("share", [0.04, 0.5, 0.9])
+def test_a_bag_that_tells_nothing_begins_at_the_base_rate(network, share):
+    weights = {name: 0 * value.double() for name, value in parameters(network, 1).items()}
+    for name in weights:
+        if name.startswith("output") and name.endswith("bias"):
+            weights[name] += network.first_bias(share, 20)
+    bag = torch.as_tensor(np.random.RandomState(0).randn(20, 5))
+    at = Layout(torch.zeros(20, dtype=torch.int64), 1, torch.float64)
+    np.testing.assert_allclose(torch.sigmoid(network.scores(weights, bag, at)), share, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n_bags", "size", "every"), [(60, 150, 2), (500, 8, 25)], ids=["large bags", "few positive"])
+def test_relaxed_network_learns_where_most_instances_or_bags_are_negative(n_bags, size, every):
+    rng = np.random.RandomState(0)
+    tables = rng.randn(2, n_bags, size, 20)
+    y = (np.arange(n_bags) % every == 0).astype(int)
+    tables[:, y == 1, : max(1, size // 20), 0] += 5
+    model = RMINet(random_state=0).fit(tables[0], y)
+    assert roc_auc_score(y, model.decision_function(tables[1])) > 0.95

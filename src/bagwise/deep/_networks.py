@@ -6,6 +6,7 @@ product does the work of all of them. Rows of a batch lie flat; `Layout` knows w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -74,11 +75,20 @@ class Network:
     dropout: float
 
     def initial(self, n_features: int, n_members: int, generator: torch.Generator) -> Parameters:
+        """Random weights; every bias is zero."""
         parameters: Parameters = {}
         for i, (n_in, n_out) in enumerate(zip((n_features, *self.hidden), self.hidden)):
             add_linear(parameters, f"hidden{i}", n_members, n_in, n_out, generator)
         add_linear(parameters, "output", n_members, self.hidden[-1], 1, generator)
         return parameters
+
+    def first_bias(self, share: float, size: float) -> float:
+        """The output's bias at which bags of so many instances that tell nothing are positive with this probability.
+
+        From zero, a network would have to find out first how rare positive bags are, and might be stopped before it
+        has looked at anything else.
+        """
+        return math.log(share / (1 - share))
 
     def layers(self, parameters: Parameters, x: Tensor, generator: torch.Generator | None) -> list[Tensor]:
         """Activations of every hidden layer; with a generator some units are dropped, as in training."""
@@ -182,6 +192,10 @@ class RelaxedNetwork(Network):
 
     beta: float
     margin: float
+
+    def first_bias(self, share: float, size: float) -> float:
+        # Each instance takes its part of the bag's -log(1 - p): from zero, all large bags would be nearly certain.
+        return math.log(math.expm1(-math.log1p(-share) / size))
 
     def _instances(self, parameters: Parameters, x: Tensor, generator: torch.Generator | None) -> Tensor:
         return linear(parameters, "output", self.layers(parameters, x, generator)[-1]).squeeze(-1)

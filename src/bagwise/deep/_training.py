@@ -50,10 +50,11 @@ def train(
     device = torch.device(plan.device)
     generator = torch.Generator().manual_seed(plan.seed)
     noise = torch.Generator(device=device).manual_seed(plan.seed)
-    parameters = {
-        name: value.to(device).requires_grad_()
-        for name, value in network.initial(bags.n_features, len(target), generator).items()
-    }
+    first = network.initial(bags.n_features, len(target), generator)
+    shares, size = target @ weight / weight.sum(), bags.n_instances / len(bags)
+    bias = torch.tensor([[network.first_bias(float(share), size)] for share in shares])
+    outputs = {name: bias.clone() for name in first if name.startswith("output") and name.endswith("bias")}
+    parameters = {name: value.to(device).requires_grad_() for name, value in {**first, **outputs}.items()}
     decayed = [value for name, value in parameters.items() if name.endswith("weight")]
     others = [value for name, value in parameters.items() if not name.endswith("weight")]
     optimizer = torch.optim.AdamW(
