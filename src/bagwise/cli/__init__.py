@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated
 
@@ -55,6 +56,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; what the user can mend becomes one line and exit code 2."""
+    # joblib starts a worker anew when it has grown: nothing is lost, and nothing is to be done about it.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     try:
         app()
     except (ValueError, OSError, ImportError) as error:
