@@ -216,7 +216,7 @@ def test_coco_that_is_none(tmp_path, text):
 
 
 def test_nothing_left_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="holds no usable labelled image"):
+    with pytest.raises(ValueError, match="holds no usable labelled image: put the images of each class into a folder"):
         read_source(tmp_path)
     with pytest.raises(ValueError, match="does not exist"):
         read_source(tmp_path / "nowhere")

@@ -81,7 +81,8 @@ def read_source(
     images = images.with_negatives(negative)
     if not any(images.labels):
         first = f" (first problem: {images.problems[0].file}: {images.problems[0].reason})" if images.problems else ""
-        raise ValueError(f"{shown} holds no usable labelled image{first}")
+        advice = ": put the images of each class into a folder with its name, or give a table of labels"
+        raise ValueError(f"{shown} holds no usable labelled image{first}{advice if labels is None else ''}")
     return images
 
 
