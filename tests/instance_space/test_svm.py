@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from tests.problems import concept_problem
 
 from bagwise import MISVC, Bags, MiSVC
@@ -241,6 +242,24 @@ def test_restarts_never_hurt():
     bags, y = concept_problem(30, seed=5)
     objectives = [MISVC(C=10, n_init=n, calibrate=False, random_state=0).fit(bags, y).objective_[0] for n in (1, 4, 8)]
     assert objectives[0] >= objectives[1] * (1 - 1e-3) >= objectives[2] * (1 - 2e-3)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(MISVC, 7), (MiSVC, 4), (MiSVC, 6)])
+def test_few_positive_bags_get_more_starts(kind, seed):
+    """Where few bags are positive, one search in several ends where it finds nothing."""
+    rng = np.random.RandomState(seed)
+    tables = rng.randn(2, 300, 8, 20)
+    y = (np.arange(300) < 18).astype(int)
+    tables[:, y == 1, 0, 0] += 5
+    model = kind(random_state=0).fit(tables[0], y)
+    assert roc_auc_score(y, model.decision_function(tables[1])) > 0.95
+
+
+@pytest.mark.parametrize("kind", [MISVC, MiSVC])
+def test_one_start_where_many_bags_are_positive(kind):
+    bags, y = concept_problem(40)
+    one, auto = (kind(n_init=n, calibrate=False, random_state=0).fit(bags, y) for n in (1, "auto"))
+    np.testing.assert_array_equal(one.coef_, auto.coef_)
 
 
 def test_first_guess_of_the_paper():

@@ -23,6 +23,9 @@ from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT, Instance
 
 # What scaling="auto" chooses from on dense data: standardised columns, then unit length or not.
 CANDIDATES = ("auto", "standard")
+# Where few bags are positive, one search in several ends where it finds nothing; from a fifth on, hardly any does.
+RARE = 1 / 6
+STARTS_IF_RARE = 3
 
 
 class _SearchingSVC(CalibratedScorer):
@@ -39,7 +42,7 @@ class _SearchingSVC(CalibratedScorer):
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
         "scaling": SCALING_CONSTRAINT,
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
@@ -55,7 +58,7 @@ class _SearchingSVC(CalibratedScorer):
         degree: int = 3,
         coef0: float = 1.0,
         scaling: str | None = "auto",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         max_iter: int = 50,
         tol: float = 1e-3,
         cache_size: float = 500,
@@ -117,7 +120,8 @@ class _SearchingSVC(CalibratedScorer):
             machine = KernelMachine(rows, kernel, self.cache_size, prior)
             loss = self.C
         cap = [loss * weight * self._balance(positive, targets, weight) for positive in targets.T]
-        found = [self._best_start(machine, bags.offsets, *each, rng) for each in zip(targets.T, cap)]
+        starts = [self._starts(positive, weight / self._dict_weights(targets)) for positive in targets.T]
+        found = [self._best_start(machine, bags.offsets, *each, rng) for each in zip(targets.T, cap, starts)]
         self.objective_ = np.array([best.objective for best in found])
         self.n_iter_ = max(best.n_iter for best in found)
         self.converged_ = all(best.converged for best in found)
@@ -141,12 +145,24 @@ class _SearchingSVC(CalibratedScorer):
         half = given.sum() / 2
         return np.where(positive, half / given[positive].sum(), half / given[~positive].sum())
 
+    def _starts(self, positive: NDArray[np.bool_], weight: FloatArray) -> int:
+        """How many searches to make."""
+        if self.n_init != "auto":
+            return int(self.n_init)
+        return STARTS_IF_RARE if weight[positive].sum() < RARE * weight.sum() else 1
+
     def _best_start(
-        self, machine: Any, offsets: IntArray, positive: NDArray[np.bool_], cap: FloatArray, rng: np.random.RandomState
+        self,
+        machine: Any,
+        offsets: IntArray,
+        positive: NDArray[np.bool_],
+        cap: FloatArray,
+        n_starts: int,
+        rng: np.random.RandomState,
     ) -> Found:
         """Search from each start, and return where the objective is lowest."""
         ends = []
-        for start in range(self.n_init):
+        for start in range(n_starts):
             machine.reset()
             scores = rng.uniform(-1, 1, size=offsets[-1]) if start else None
             ends.append(self._search(machine, offsets, positive, cap, scores).run(self.max_iter, self.tol))
@@ -196,8 +212,9 @@ class MiSVC(_SearchingSVC):
     scaling : {"auto", "standard", "unit", "global", None}, default="auto"
         What to do with the instances first; see `InstanceScaler`. On dense data, and when calibrating, "auto" chooses
         between "standard" and unit length after it, by the log loss of out-of-fold scores.
-    n_init : int
-        Number of starts. All but the first are random; the end with the lowest objective is taken.
+    n_init : int or "auto", default "auto"
+        Number of starts. All but the first are random; the end with the lowest objective is taken. "auto" makes three
+        where less than a sixth of the bags are positive, and else one.
     max_iter : int
         Most guesses of one start.
     tol : float
@@ -261,7 +278,7 @@ class MiSVC(_SearchingSVC):
         degree: int = 3,
         coef0: float = 1.0,
         scaling: str | None = "auto",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         max_iter: int = 50,
         tol: float = 1e-3,
         cache_size: float = 500,
