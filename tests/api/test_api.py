@@ -53,7 +53,8 @@ def test_discover(found, images):
 
 
 def test_detect_uses_a_folder_that_goes_with_the_object(found, images):
-    new = bagwise.detect(found, [images / "0-red.png", images / "2-grey.png"])
+    with pytest.warns(UserWarning, match=r"red: .* to learn from allow no more than .* so it is not looked for"):
+        new = bagwise.detect(found, [images / "0-red.png", images / "2-grey.png"])
     assert len(new.run.images) == 2
     folder = new.path
     assert folder.is_dir()
@@ -62,7 +63,9 @@ def test_detect_uses_a_folder_that_goes_with_the_object(found, images):
 
 
 def test_detect_into_a_folder(found, images, tmp_path):
-    new = bagwise.detect(found.path, images, tmp_path / "found")
+    said: list[str] = []
+    new = bagwise.detect(found.path, images, tmp_path / "found", say=said.append)
+    assert any("not looked for" in text for text in said)  # and no warning besides
     assert new.path == tmp_path / "found"
     assert bagwise.Discovery(tmp_path / "found").boxes == new.boxes
 

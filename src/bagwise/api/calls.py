@@ -45,7 +45,7 @@ def discover(
     seed: int = 0,
     cluster: Cluster | None = None,
     store: str | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = pipeline.silent,
 ) -> Discovery:
     """Find the objects of each class in images that carry only image-level labels.
 
@@ -98,7 +98,7 @@ def discover(
     store : str, optional
         With a cluster, the folder or URL that all workers see, for features; by default the run folder.
     say : callable
-        Gets a line of text now and then.
+        Gets a line of text now and then. Without it, what you should know becomes a warning.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def detect(
     device: str = "cpu",
     cluster: Cluster | None = None,
     store: str | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = pipeline.silent,
 ) -> Discovery:
     """Find the classes of an earlier run in images without labels.
 

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
@@ -42,6 +43,10 @@ HELD = "source.json"  # whose features a run folder keeps, and the seconds that 
 Say = Callable[[str], None]
 
 
+def silent(text: str) -> None:
+    """Say nothing."""
+
+
 @dataclass
 class _Run:
     """A run in the making: where it goes, what it says, how long its parts take."""
@@ -59,6 +64,12 @@ class _Run:
         """Tell the user, and write it into the log with the time."""
         self.say(text)
         self.log(text)
+
+    def warn(self, text: str) -> None:
+        """Tell the user even where nobody listens: then it is a warning of Python's."""
+        self.note(text)
+        if self.say is silent:
+            warnings.warn(text, stacklevel=2)
 
     def log(self, text: str) -> None:
         """Write it into the log with the time."""
@@ -118,7 +129,7 @@ def discover(
     settings: Settings | None = None,
     snapshots: bool = False,
     jobs: int | None = None,
-    say: Say = lambda text: None,
+    say: Say = silent,
     cluster: Cluster | None = None,
     store_at: str | None = None,
 ) -> RunFolder:
@@ -194,7 +205,7 @@ def discover_unlabelled(
     jobs: int | None = None,
     threshold: float = SHOWN_FROM,
     device: str = "cpu",
-    say: Say = lambda text: None,
+    say: Say = silent,
     cluster: Cluster | None = None,
     store_at: str | None = None,
 ) -> RunFolder:
@@ -241,7 +252,7 @@ def _discover_unlabelled(
         )
     for each in models:
         if each.calibration.most < threshold:
-            run.note(
+            run.warn(
                 f"{each.label}: {counted(each.calibration.images, 'image')} to learn from allow no more than "
                 f"{each.calibration.most:.0%} confidence, so it is not looked for; lower the threshold to see it"
             )
