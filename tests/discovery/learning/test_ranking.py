@@ -160,13 +160,21 @@ def test_on_plain_ground_a_box_is_its_outline():
     edges = np.zeros((16, 24), np.uint8)
     edges[[4, 11], 6:18] = edges[4:12, [6, 17]] = 255
     exact, boxes = [30, 20, 90, 60], np.array([[34, 22, 84, 60], [0, 0, 30, 30]], np.float32)
-    found = on_plain_ground(boxes, edges, SIZE)
+    found = on_plain_ground(boxes, edges, SIZE, 1.0)
     np.testing.assert_array_equal(found, [exact, boxes[1]])
     assert found.dtype == np.float32
     shapes = Ranking().terms(Maps(np.zeros((8, 12, 2)), edges, square()), boxes, SIZE, np.zeros((8, 12)), 1.0).shapes
     np.testing.assert_array_equal(shapes[0], exact)
     edges[:, 22] = 255
-    np.testing.assert_array_equal(on_plain_ground(boxes, edges, SIZE), boxes)
+    np.testing.assert_array_equal(on_plain_ground(boxes, edges, SIZE, 1.0), boxes)
+
+
+def test_on_plain_ground_a_part_is_a_part_only_of_classes_that_are_known():
+    edges = np.zeros((16, 24), np.uint8)
+    edges[[4, 11], 6:18] = edges[4:12, [6, 17]] = 255
+    exact, part = [[30, 20, 90, 60]], np.array([[60, 20, 78, 60]], np.float32)  # three tenths of it
+    np.testing.assert_array_equal(on_plain_ground(part, edges, SIZE, 1.0), part)
+    np.testing.assert_array_equal(on_plain_ground(part, edges, SIZE, 0.5), exact)
 
 
 def test_soft_foreground_has_its_middle_between_median_and_maximum():

@@ -101,6 +101,27 @@ def test_outlines_count_on_plain_ground_alone():
     np.testing.assert_array_equal(with_outlines(figure, np.zeros_like(edges)), figure)
 
 
+def test_a_faint_end_belongs_to_the_thing_where_it_is_closed():
+    edges = np.zeros((60, 90), np.uint8)
+    ring(edges, 20, 20, 40, 45)
+    faint = round(255 * 0.2)
+    edges[25, 46:65] = edges[35, 46:65] = edges[25:36, 65] = faint  # a pale end of the thing
+    np.testing.assert_array_equal(only_outline(edges), [20, 20, 65, 41])  # without the rim of a blurred edge
+    assert with_outlines(np.zeros_like(edges), edges)[30, 55]
+    line = edges.copy()
+    line[35, 46:65] = 0  # an open line is no end: it may be anything
+    np.testing.assert_array_equal(only_outline(line), [20, 20, 46, 41])
+    apart = np.zeros_like(edges)
+    ring(apart, 20, 20, 40, 45)
+    apart[50:56, 5:25] = faint  # a shadow somewhere else is nothing
+    np.testing.assert_array_equal(only_outline(apart), [20, 20, 46, 41])
+    assert not with_outlines(np.zeros_like(edges), apart)[50:56, 5:25].any()
+    framed = edges.copy()
+    framed[25, 46:] = framed[35, 46:] = faint  # a pale band that goes on beyond the frame is ground
+    framed[25:36, 65] = 0
+    np.testing.assert_array_equal(only_outline(framed), [20, 20, 46, 41])
+
+
 def test_the_only_outline_is_the_one_thing_to_be_seen():
     edges = np.zeros((40, 60), np.uint8)
     assert only_outline(edges) is None

@@ -110,7 +110,7 @@ class Ranking:
             levels = beside_components(maps.figure, boxes, size)
             likeness = figure_likeness(levels, maps.figure, boxes, size)
             figure = self.figure * np.log((likeness + LEAST_LIKENESS) / (1 + LEAST_LIKENESS))
-            shapes = on_plain_ground(tightened(boxes, levels), maps.edges, size)
+            shapes = on_plain_ground(tightened(boxes, levels), maps.edges, size, trust)
         return Terms(whole, figure, weight, shapes)
 
 
@@ -194,16 +194,19 @@ def tightened(boxes: np.ndarray, levels: list[Like]) -> np.ndarray:
     return np.where(count > 0, (plain + total / np.maximum(count, 1)) / 2, plain).astype(boxes.dtype)
 
 
-def on_plain_ground(boxes: np.ndarray, edges: np.ndarray, size: Size) -> np.ndarray:
+def on_plain_ground(boxes: np.ndarray, edges: np.ndarray, size: Size, trust: float) -> np.ndarray:
     """Boxes (n, 4), those around the only thing to be seen exactly so.
 
-    Half-way to the figure is safest where either may be wrong; an outline on plain ground is not.
+    Half-way to the figure is safest where either may be wrong; an outline on plain ground is not. A box that overlaps
+    it less than `TIGHTENED` may be meant for a part of it, the more so the better the class is known.
 
     Parameters
     ----------
     boxes : array (n, 4)
     edges : uint8 array (picture rows, picture columns)
     size : (width, height) of the image
+    trust : float
+        How far the class's model can be relied on, 0 to 1.
     """
     # Compiled code is imported on first use.
     from bagwise.discovery.proposals.outlines import only_outline
@@ -212,5 +215,5 @@ def on_plain_ground(boxes: np.ndarray, edges: np.ndarray, size: Size) -> np.ndar
     if found is None:
         return boxes
     exact = found * np.tile([size[0] / edges.shape[1], size[1] / edges.shape[0]], 2)
-    same = overlaps(boxes.astype(np.float64), exact[None])[:, 0] >= TIGHTENED
+    same = overlaps(boxes.astype(np.float64), exact[None])[:, 0] >= TIGHTENED * trust
     return np.where(same[:, None], exact, boxes).astype(boxes.dtype)

@@ -13,6 +13,7 @@ from bagwise._utils.compiled import loop
 from bagwise._utils.optional import require
 
 STRONG = 0.3  # strength of an edge that closes an outline
+FAINTER = (0.25, 0.2, 0.15)  # strengths along which a strong outline goes on where the ground is plain
 PLAIN = 0.9  # share of the strong edges that must belong to outlines clear of the frame
 SMALLEST = 0.002  # share of the image that an outline holds at least
 SURE = 0.9  # value of the figure map inside such an outline
@@ -74,13 +75,43 @@ class Outlines(NamedTuple):
     boxes: np.ndarray
     shares: np.ndarray
 
+    @property
+    def on_plain_ground(self) -> bool:
+        """Whether hardly any strong edge belongs to something else."""
+        return bool(self.shares.sum() >= PLAIN)
+
 
 def outlines(edges: np.ndarray) -> Outlines:
-    """Closed outlines among the edges, uint8 (rows, columns), 255 for one."""
-    cv2 = require("cv2", extra="vision")
+    """Closed outlines among the edges, uint8 (rows, columns), 255 for one.
+
+    On plain ground a thing's thin or pale end has a faint outline. What such an outline closes around belongs to the
+    strong one it touches, down to the faintest level at which nothing runs into the frame.
+    """
     strength = edges / 255
-    held = (walls(strength) > STRONG).astype(np.uint8)
-    _, labels, statistics, _ = cv2.connectedComponentsWithStats(held, connectivity=8)
+    wall = walls(strength)
+    held = wall > STRONG
+    found = _clear_of_the_frame(held, strength)
+    if not found.on_plain_ground:
+        return found
+    for level in FAINTER:
+        wider = _clear_of_the_frame(held | _filled(wall > level), strength)
+        if not wider.on_plain_ground:
+            break
+        found = wider
+    return found
+
+
+def _filled(held: np.ndarray) -> np.ndarray:
+    """What is closed around, without mere lines, and without the rim that a blurred edge has."""
+    cv2 = require("cv2", extra="vision")
+    core = cv2.erode(held.astype(np.uint8), np.ones((5, 5), np.uint8))
+    return np.asarray(cv2.dilate(core, np.ones((3, 3), np.uint8)) > 0)
+
+
+def _clear_of_the_frame(held: np.ndarray, strength: np.ndarray) -> Outlines:
+    """Connected pixels that do not reach the frame, and their strong edges."""
+    cv2 = require("cv2", extra="vision")
+    _, labels, statistics, _ = cv2.connectedComponentsWithStats(held.astype(np.uint8), connectivity=8)
     rows, columns = held.shape
     left, top, width, height, area = statistics.T.astype(np.int64)
     clear = (left > 0) & (top > 0) & (left + width < columns) & (top + height < rows) & (area >= SMALLEST * held.size)
@@ -88,6 +119,7 @@ def outlines(edges: np.ndarray) -> Outlines:
     strong = strength > STRONG
     total = strength[strong].sum()
     each = np.bincount(labels[strong], strength[strong], minlength=len(area))
+    clear &= each > 0
     boxes = np.stack([left, top, left + width, top + height], 1)[clear]
     return Outlines(clear[labels], boxes, each[clear] / total if total else np.zeros(len(boxes)))
 
@@ -106,7 +138,7 @@ def with_outlines(figure: np.ndarray, edges: np.ndarray) -> np.ndarray:
         Nowhere below ``figure``.
     """
     found = outlines(edges)
-    if found.shares.sum() < PLAIN:
+    if not found.on_plain_ground:
         return figure
     return np.where(found.held, np.maximum(figure, round(255 * SURE)), figure).astype(np.uint8)
 
