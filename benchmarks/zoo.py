@@ -113,6 +113,11 @@ def _units(x: NDArray) -> NDArray:
     return x * 10 ** np.random.RandomState(1).permutation(np.linspace(-3, 4, N_FEATURES))
 
 
+def _tails(x: NDArray) -> NDArray:
+    """Instances that are now and then many times as long (Student's t with two degrees of freedom)."""
+    return x * np.sqrt(2 / np.random.RandomState(1).chisquare(2, size=(len(x), 1)))
+
+
 ZOO: dict[str, Callable[[], Problem]] = {
     "single": lambda: _problem(_one),
     "several": lambda: _problem(_any_of_three),
@@ -122,6 +127,8 @@ ZOO: dict[str, Callable[[], Problem]] = {
     "correlated": lambda: _problem(_one, then=_correlated),
     "units": lambda: _problem(_one, then=_units),
     "offset": lambda: _problem(_one, then=lambda x: x + 1e6),
+    "few": lambda: _problem(_one, then=lambda x: x[:, :3]),
+    "tails": lambda: _problem(_one, then=_tails),
     "large": lambda: _problem(_one_in_twenty, n_bags=100, bag_size=(300, 300)),
 }
 

@@ -119,7 +119,7 @@ def test_scaling_is_chosen_by_what_helps():
     made = make_single_concept(120, 4, random_state=0)
     assert MISVC().fit(made.bags, made.y).scaling_ == "standard"
     stretched = made.bags.with_instances(made.bags.instances * np.exp(2 * rng.randn(made.bags.n_instances, 1)))
-    assert MISVC().fit(stretched, made.y).scaling_ == "auto"
+    assert MISVC().fit(stretched, made.y).scaling_ == "standard-unit"
     assert MISVC(scaling="unit").fit(made.bags, made.y).scaling_ == "unit"
 
 

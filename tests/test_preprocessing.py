@@ -14,13 +14,25 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.problems import concept_problem
 
-from bagwise import RMISVC, Bags, InstanceNystroem, InstanceScaler, OnInstances
+from bagwise import (
+    MILES,
+    RMISVC,
+    Bags,
+    CitationKNN,
+    InstanceNystroem,
+    InstanceScaler,
+    MiGraphSVC,
+    MIKernelSVC,
+    MultiFoldSVC,
+    OnInstances,
+    PPMMKernelSVC,
+)
 from bagwise.preprocessing import gaussian_gamma, mean_and_variance
 
 
 @parametrize_with_checks(
     [
-        *(InstanceScaler(scaling) for scaling in ("auto", "standard", "unit", "global", None)),
+        *(InstanceScaler(scaling) for scaling in ("auto", "standard", "unit", "standard-unit", "global", None)),
         InstanceNystroem(n_components=8, random_state=0),
         OnInstances(StandardScaler(with_mean=False)),
         OnInstances(PCA(1, random_state=0)),
@@ -38,7 +50,8 @@ def test_scaler_is_scikit_learns(dtype):
     for scaling, expected in {
         "standard": standard,
         "unit": normalize(bags.instances),
-        "auto": normalize(standard),
+        "standard-unit": normalize(standard),
+        "auto": standard,  # of five columns
         "global": bags.instances / np.sqrt(np.mean(np.sum(bags.instances.astype(float) ** 2, axis=1))),
         None: bags.instances,
     }.items():
@@ -47,7 +60,24 @@ def test_scaler_is_scikit_learns(dtype):
         np.testing.assert_allclose(scaled.instances, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("scaling", ["auto", "unit", "standard", "global", None])
+@pytest.mark.parametrize(("n_columns", "expected"), [(1, "standard"), (10, "standard"), (11, "standard-unit")])
+def test_few_columns_keep_their_length(n_columns, expected):
+    table = np.random.default_rng(0).normal(size=(12, n_columns))
+    scaler = InstanceScaler().fit(Bags(list(table.reshape(4, 3, -1))))
+    assert scaler.scaling_ == expected
+    assert InstanceScaler().fit(Bags.from_arrays(sparse.csr_array(table), [0, 4, 12])).scaling_ == "unit"
+
+
+@pytest.mark.parametrize("kind", [CitationKNN, MIKernelSVC, MILES, MiGraphSVC, MultiFoldSVC, PPMMKernelSVC, RMISVC])
+def test_a_single_column_is_enough(kind):
+    """Unit length would leave of a number its sign."""
+    rng = np.random.default_rng(0)
+    y = np.arange(160) % 2
+    bags = Bags([np.append(rng.normal(size=(4, 1)), [[5.0 * label]], axis=0) for label in y])
+    assert kind().fit(bags[:80], y[:80]).score(bags[80:], y[80:]) >= 0.9
+
+
+@pytest.mark.parametrize("scaling", ["auto", "unit", "standard", "standard-unit", "global", None])
 def test_sparse_stays_sparse(scaling):
     bags, _ = concept_problem()
     table = np.where(bags.instances > 0.5, bags.instances, 0)
@@ -55,7 +85,9 @@ def test_sparse_stays_sparse(scaling):
     scaled = InstanceScaler(scaling).fit_transform(csr)
     assert sparse.issparse(scaled.instances)
     assert scaled.instances.nnz == csr.instances.nnz
-    if scaling == "standard":
+    if scaling == "standard-unit":
+        expected = normalize(StandardScaler(with_mean=False).fit_transform(table))
+    elif scaling == "standard":
         expected = StandardScaler(with_mean=False).fit_transform(table)
     elif scaling == "global":
         expected = table / np.sqrt(np.mean(np.sum(table**2, axis=1)))

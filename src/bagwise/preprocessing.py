@@ -32,10 +32,13 @@ from bagwise._utils.sklearn_private import (
 from bagwise.bags import Bags, is_ragged
 from bagwise.base import FloatArray, check_bags
 
-SCALINGS = ("auto", "standard", "unit", "global", None)
+SCALINGS = ("auto", "standard", "unit", "standard-unit", "global", None)
 SCALING_CONSTRAINT = [StrOptions({name for name in SCALINGS if name}), None]
 GAMMA_CONSTRAINT = [StrOptions({"scale", "distance"}), Interval(Real, 0, None, closed="neither")]
 ROWS_AT_ONCE = 4096
+# With so many columns or fewer, the length of an instance says too much to be taken away: of a single column, unit
+# length leaves the sign.
+FEW_COLUMNS = 10
 
 
 class _OfInstances(ABC):
@@ -137,19 +140,29 @@ class OnInstances(_OfInstances, TransformerMixin, BaseEstimator):
         return tags
 
 
+def automatic_scaling(instances: Any) -> str:
+    """What `InstanceScaler` does to these instances, dense or CSR, when nobody says what to do."""
+    if sparse.issparse(instances):
+        return "unit"
+    return "standard" if instances.shape[1] <= FEW_COLUMNS else "standard-unit"
+
+
 class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Bring instances to one scale.
 
     Parameters
     ----------
-    scaling : {"auto", "standard", "unit", "global", None}, default "auto"
+    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default "auto"
         "standard" gives each column mean 0 and variance 1 over all instances (CSR columns are not centred, so that
-        they stay sparse); "unit" divides each instance by its Euclidean norm; "global" divides all of them by one
-        number, the root mean square of their norms, for data whose lengths tell something, such as weighted words;
-        "auto" does first "standard", then "unit", on dense data, and only "unit" on sparse data; None changes nothing.
+        they stay sparse); "unit" divides each instance by its Euclidean norm; "standard-unit" does one after the other;
+        "global" divides all of them by one number, the root mean square of their norms, for data whose lengths tell
+        something, such as weighted words; None changes nothing. "auto" is "unit" on sparse data, "standard" on dense
+        data of ten columns or fewer, and "standard-unit" where there are more.
 
     Attributes
     ----------
+    scaling_ : str or None
+        What was done; never "auto".
     mean_ : (n_features,) array or None
         What is subtracted from each column.
     scale_ : (n_features,) array or None
@@ -186,8 +199,9 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
         bags = check_bags(self, X, reset=True)
         x, weight = bags.instances, row_weights(bags, sample_weight)
         is_sparse = sparse.issparse(x)
+        self.scaling_ = automatic_scaling(x) if self.scaling == "auto" else self.scaling
         self.mean_ = self.scale_ = None
-        if self.scaling == "standard" or (self.scaling == "auto" and not is_sparse):
+        if self.scaling_ in ("standard", "standard-unit"):
             mean, variance = mean_and_variance(x, weight)
             if not is_sparse:
                 self.mean_ = mean.astype(x.dtype)
@@ -195,13 +209,13 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
             # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it.
             constant = deviation <= _rounding(x) * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
             self.scale_ = np.where(constant, np.inf, deviation).astype(x.dtype)
-        elif self.scaling == "global":
+        elif self.scaling_ == "global":
             size = np.sqrt(_mean_square(x, weight))
             self.scale_ = np.full(x.shape[1], size if size > 0 else 1, dtype=x.dtype)
         return self
 
     def _rows(self, instances: Any) -> Any:
-        unit = self.scaling in ("auto", "unit")
+        unit = self.scaling_ in ("unit", "standard-unit")
         if sparse.issparse(instances):
             if self.mean_ is not None:  # centred columns are dense anyway
                 return self._rows(instances.toarray())

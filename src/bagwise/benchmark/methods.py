@@ -129,7 +129,7 @@ def _rmi() -> Method:
 
 
 def _vote() -> Method:
-    """One method of each family with default settings, and what most of them say."""
+    """One method of each family with default settings, and the mean of their probabilities."""
     members = [
         ("instances", bagwise.RMISVC()),
         ("prototypes", bagwise.MILES()),
@@ -137,7 +137,7 @@ def _vote() -> Method:
         ("codes", bagwise.MiFV()),
         ("neighbours", bagwise.CitationKNN()),
     ]
-    return Method("Vote of five", partial(VotingClassifier, members), grid=(), sets=DENSE_SETS)
+    return Method("Vote of five", partial(VotingClassifier, members, voting="soft"), grid=(), sets=DENSE_SETS)
 
 
 def _with_defaults(

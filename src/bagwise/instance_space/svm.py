@@ -22,7 +22,7 @@ from bagwise.instance_space._search import ROUGH, Found, LabelSearch, Search, Wi
 from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT, InstanceScaler, gaussian_gamma, row_weights
 
 # What scaling="auto" chooses from on dense data: standardised columns, then unit length or not.
-CANDIDATES = ("auto", "standard")
+CANDIDATES = ("standard-unit", "standard")
 # Where few bags are positive, one search in several ends where it finds nothing; from a fifth on, hardly any does.
 RARE = 1 / 6
 STARTS_IF_RARE = 3
@@ -107,6 +107,7 @@ class _SearchingSVC(CalibratedScorer):
     def _learn(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
         rng = check_random_state(self.random_state)
         self.scaler_ = InstanceScaler(self.scaling_).fit(bags, sample_weight=weight)
+        self.scaling_ = self.scaler_.scaling_
         bags = self.scaler_.transform(bags)
         rows, prior = _with_means(bags), _prior_with_means(bags)
         weight_of_rows = row_weights(bags, weight)
@@ -209,7 +210,7 @@ class MiSVC(_SearchingSVC):
         two instances, "scale" what scikit-learn means by it.
     degree, coef0
         Of the polynomial kernel.
-    scaling : {"auto", "standard", "unit", "global", None}, default="auto"
+    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default="auto"
         What to do with the instances first; see `InstanceScaler`. On dense data, and when calibrating, "auto" chooses
         between "standard" and unit length after it, by the log loss of out-of-fold scores.
     n_init : int or "auto", default "auto"

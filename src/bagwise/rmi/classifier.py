@@ -91,10 +91,10 @@ class RMISVC(LinearScorer):
         hinge, and may be too small here), or not at all.
     fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
-    scaling : {"auto", "standard", "unit", "global", None}, default="auto"
+    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default="auto"
         What to do with the instances first; see `InstanceScaler`. With ``lam="auto"``, "auto" chooses between
-        `InstanceScaler`'s "auto" and "unit" for dense instances ("standard" as well, where there are ten columns or
-        fewer), and between "unit" and "global" for sparse ones.
+        "standard-unit" and "unit" for dense instances ("standard" as well, where there are ten columns or fewer), and
+        between "unit" and "global" for sparse ones.
     kernel : {"linear", "rbf"}, default="linear"
         "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström).
     gamma : float, "scale" or "distance", default="distance"
@@ -407,6 +407,7 @@ class RMISVC(LinearScorer):
 
     def _fit_maps(self, bags: Bags, scaling: str | None, weight: FloatArray, rng: np.random.RandomState) -> None:
         self.scaler_ = InstanceScaler(scaling).fit(bags, sample_weight=weight)
+        self.scaling_ = self.scaler_.scaling_
         self.kernel_map_ = None
         if self.kernel == "rbf":
             seed = int(rng.randint(np.iinfo(np.int32).max))

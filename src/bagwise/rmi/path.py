@@ -37,13 +37,12 @@ from bagwise.calibration import (
     log_loss,
     shrunk,
 )
+from bagwise.preprocessing import FEW_COLUMNS
 from bagwise.rmi.candidates import Grid, out_of_fold
 from bagwise.rmi.problem import FloatArray, Iterate, Problem, in_single_precision, lengths_differ
 
 LAMS = tuple(float(10**exponent) for exponent in np.arange(-1, -4.6, -0.5))  # from strong to weak
 POOLINGS = ("normalized", "noisy-or")
-# With so few columns or fewer, the length of an instance is among what may be kept.
-FEW_COLUMNS = 10
 # What a step to a weaker λ must gain, in nats for all bags together: next to nothing where these say anything.
 PRICE_OF_A_STEP = 0.25
 # Taken where a class has a single bag, so that nothing can be held out: the best fixed values on the paper's sets.
@@ -166,11 +165,15 @@ def lams_for(n_bags: int, passes: int) -> list[float]:
 
 
 def scalings_for(instances: Any) -> list[str | None]:
-    """What `InstanceScaler` may do to the instances, the most likely first."""
+    """What `InstanceScaler` may do to the instances, the most likely first.
+
+    Unit length bends space, so that a linear function there has a bent border here: worth a try for few columns too.
+    """
     if sparse.issparse(instances):
         return ["unit", "global"] if lengths_differ(instances) else ["unit"]
-    # Length tells the more the fewer columns there are: of a single one, unit length leaves the sign.
-    return ["auto", "unit", "standard"] if instances.shape[1] <= FEW_COLUMNS else ["auto", "unit"]
+    # Length tells the more the fewer columns there are.
+    few = instances.shape[1] <= FEW_COLUMNS
+    return ["standard-unit", "unit", "standard"] if few else ["standard-unit", "unit"]
 
 
 def poolings_for(bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Sequence[str]:

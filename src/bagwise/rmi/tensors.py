@@ -101,7 +101,7 @@ def linear_scores(
             rows = rows - put(scaler.mean_)
         if scaler.scale_ is not None:
             rows = rows / put(scaler.scale_)
-        if scaler.scaling in ("auto", "unit"):
+        if scaler.scaling_ in ("unit", "standard-unit"):
             norm = xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
             rows = rows / xp.where(norm > 0, norm, xp.ones_like(norm))
         if kernel_map is None:

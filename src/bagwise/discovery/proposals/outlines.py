@@ -13,7 +13,7 @@ from bagwise._utils.compiled import loop
 from bagwise._utils.optional import require
 
 STRONG = 0.3  # strength of an edge that closes an outline
-FAINTER = (0.25, 0.2, 0.15)  # strengths along which a strong outline goes on where the ground is plain
+FAINTER = (0.25, 0.2, 0.15)  # strengths at which a strong outline continues where the ground is plain
 PLAIN = 0.9  # share of the strong edges that must belong to outlines clear of the frame
 SMALLEST = 0.002  # share of the image that an outline holds at least
 SURE = 0.9  # value of the figure map inside such an outline
