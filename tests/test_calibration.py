@@ -13,6 +13,8 @@ from bagwise.calibration import (
     log_loss,
     out_of_fold,
     shrunk,
+    usual_range,
+    without_tails,
 )
 
 
@@ -144,3 +146,30 @@ def test_classes_made_uneven_by_weights_stay_so():
     weight = np.where(target, 1e-6, 1.0)
     _, offset = shrunk((2.0, -14.0), base_rate_log_loss(target, weight), target, weight)
     assert offset == pytest.approx(np.log(1e-6), rel=0.01)
+
+
+def test_tails_keep_their_order_and_lose_their_weight():
+    scores, target = problem()
+    scores[np.flatnonzero(target)[0]] = -1e4  # positive all the same
+    usual = usual_range(scores[:, None], np.ones(len(scores)))
+    tamed = without_tails(scores[:, None], usual)[:, 0]
+    np.testing.assert_array_equal(np.argsort(tamed), np.argsort(scores))
+    near = np.abs(scores - np.median(scores)) < 10
+    np.testing.assert_array_equal(tamed[near], scores[near])
+    assert fit_logistic(scores, target)[0] < 0.01
+    assert fit_logistic(tamed, target)[0] > 0.2
+
+
+def test_scores_without_tails_stay_as_they_are():
+    scores = np.random.RandomState(0).randn(200, 2)
+    usual = usual_range(scores, np.ones(200))
+    np.testing.assert_array_equal(usual, 0)
+    np.testing.assert_array_equal(without_tails(1e6 * scores, usual), 1e6 * scores)
+
+
+def test_the_usual_range_of_a_bag_of_weight_two_is_that_of_the_bag_twice():
+    rng = np.random.RandomState(0)
+    scores, weight = rng.standard_cauchy((50, 2)), rng.randint(0, 4, 50)
+    weighted = usual_range(scores, weight.astype(float))
+    np.testing.assert_array_equal(weighted, usual_range(np.repeat(scores, weight, axis=0), np.ones(weight.sum())))
+    assert (weighted[:, 1] > 0).all()

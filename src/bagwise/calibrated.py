@@ -22,7 +22,15 @@ from sklearn.utils.metaestimators import available_if
 from bagwise._utils.equal_bags import content_keys
 from bagwise.bags import Bags
 from bagwise.base import BagClassifier, FloatArray, InstanceScorer
-from bagwise.calibration import N_FOLDS, calibrated, fit_logistic, log_loss, out_of_fold
+from bagwise.calibration import (
+    N_FOLDS,
+    calibrated,
+    fit_logistic,
+    log_loss,
+    out_of_fold,
+    usual_range,
+    without_tails,
+)
 
 # Joins the parameter constraints of a method.
 CALIBRATE: dict[str, list] = {"calibrate": ["boolean"]}
@@ -67,6 +75,7 @@ def fit_curves(scores: FloatArray, targets: NDArray[np.bool_], weight: FloatArra
 
 def loss_after_calibration(scores: FloatArray, targets: NDArray[np.bool_], weight: FloatArray) -> float:
     """Log loss of the calibrated scores, summed over the problems: how much out-of-fold scores tell."""
+    scores = without_tails(scores, usual_range(scores, weight))
     log_odds = calibrated(scores, fit_curves(scores, targets, weight))
     return sum(log_loss(log_odds[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
 
@@ -88,6 +97,9 @@ class CalibratedClassifier(BagClassifier):
     ----------
     calibration_ : (n_problems, 2) array or None
         Slope and offset that turn a raw score into log-odds; None with ``calibrate=False``.
+    usual_range_ : (n_problems, 2) array or None
+        Median and deviation of the raw scores where some are very far from the others: see `without_tails`, which is
+        applied first.
     """
 
     calibrate: bool
@@ -116,12 +128,13 @@ class CalibratedClassifier(BagClassifier):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.calibration_ = None
+        self.calibration_ = self.usual_range_ = None
         if self.calibrate:
             fold = folds_by_content(bags, targets)
             # Without folds only the scores of bags that were learned from are left.
             scores = self._raw_scores(bags) if fold is None else self._unseen_scores(bags, targets, weight, fold)
-            self.calibration_ = fit_curves(scores, targets, weight)
+            self.usual_range_ = usual_range(scores, weight)
+            self.calibration_ = fit_curves(without_tails(scores, self.usual_range_), targets, weight)
 
     def _unseen_scores(
         self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray, fold: NDArray[np.int64]
@@ -158,7 +171,9 @@ class CalibratedClassifier(BagClassifier):
         return self._as_log_odds(self._raw_scores(bags))
 
     def _as_log_odds(self, scores: FloatArray) -> FloatArray:
-        return scores if self.calibration_ is None else calibrated(scores, self.calibration_)
+        if self.calibration_ is None or self.usual_range_ is None:
+            return scores
+        return calibrated(without_tails(scores, self.usual_range_), self.calibration_)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:

@@ -26,6 +26,8 @@ N_FOLDS = 5
 # slope moves no probability by more than a millionth, but keeps the order of the bags.
 SMALLEST_SLOPE = 1e-6
 NEWTON_STEPS = 100
+# Scores that are more deviations than this from the median are in a tail.
+FAR = 5.0
 
 
 def fold_of_each_bag(
@@ -160,6 +162,55 @@ def _newton(x: FloatArray, wanted: FloatArray, share: FloatArray) -> tuple[float
         if not gained > 1e-12 * best:
             break
     return float(w[0]), float(w[1])
+
+
+def usual_range(scores: FloatArray, weight: FloatArray) -> FloatArray:
+    """Where the scores of each problem usually lie, for `without_tails`.
+
+    Parameters
+    ----------
+    scores : (n_bags, n_problems) array
+    weight : (n_bags,) array
+        Weights of the bags.
+
+    Returns
+    -------
+    (n_problems, 2) array
+        The median, and the deviation of a normal distribution with the same eight tenths in the middle; 0 where no
+        score lies in a tail.
+    """
+    found = np.zeros((scores.shape[1], 2))
+    for k, score in enumerate(scores.T):
+        order = np.argsort(score, kind="stable")
+        mass = np.cumsum(weight[order])
+        low, median, high = score[order][np.searchsorted(mass, np.array([0.1, 0.5, 0.9]) * mass[-1])]
+        deviation = (high - low) / 2.563
+        if deviation > 0 and (np.abs(score - median)[weight > 0] > FAR * deviation).any():
+            found[k] = median, deviation
+    return found
+
+
+def without_tails(scores: FloatArray, usual: FloatArray) -> FloatArray:
+    """The same scores in the same order, those in a tail growing with the logarithm only of how far they are out.
+
+    A likelihood that falls with a distance, or a linear function of columns with outliers, has scores a thousand times
+    as far out as the others. A single such bag on the wrong side would make the logistic curve of all bags flat.
+
+    Parameters
+    ----------
+    scores : (n, n_problems) array
+    usual : (n_problems, 2) array
+        From `usual_range`.
+
+    Examples
+    --------
+    >>> without_tails(np.array([[-1000.0], [-2.0], [1.0], [4.0]]), np.array([[0.0, 1.0]])).round(1).ravel()
+    array([-11.9,  -2. ,   1. ,   4. ])
+    """
+    median, deviation = usual.T
+    safe = np.where(deviation > 0, deviation, 1.0)
+    excess = np.where(deviation > 0, np.maximum(np.abs(scores - median) / safe - FAR, 0), 0)
+    return np.where(excess > 0, median + np.sign(scores - median) * safe * (FAR + np.log1p(excess)), scores)
 
 
 def calibrated(scores: FloatArray, calibration: FloatArray) -> FloatArray:

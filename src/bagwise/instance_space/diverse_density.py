@@ -27,8 +27,6 @@ COMPONENTS_WHEN_WIDE = 100
 BAGS_THAT_DECIDE = 10
 # Steps over all instances before EM-DD begins to choose.
 FIRST_STEPS = 5
-# Log-odds further from zero than this are taken for less than they say before they are calibrated.
-FAR = 5.0
 
 
 class _ConceptClassifier(CalibratedClassifier, InstanceScorer):
@@ -184,8 +182,7 @@ class _ConceptClassifier(CalibratedClassifier, InstanceScorer):
     def _raw_scores(self, bags: Bags) -> FloatArray:
         mapped = self._mapped(bags)
         pooled = (self._pool(self._concept_log_odds(mapped, k), bags.offsets) for k in range(len(self.points_)))
-        log_odds = np.column_stack([_log_odds_of_mean(one, weight) for one, weight in zip(pooled, self.weights_)])
-        return _within_reason(log_odds) if self.calibrate else log_odds
+        return np.column_stack([_log_odds_of_mean(one, weight) for one, weight in zip(pooled, self.weights_)])
 
 
 class DiverseDensity(_ConceptClassifier):
@@ -369,16 +366,6 @@ def concept_distances(bags: Bags, points: FloatArray, scales: FloatArray) -> Flo
 def _log_odds_of_mean(log_odds: FloatArray, weight: FloatArray) -> FloatArray:
     """Log-odds of the weighted mean over columns of the probabilities with the given log-odds."""
     return logsumexp(-softplus(-log_odds), b=weight, axis=1) - logsumexp(-softplus(log_odds), b=weight, axis=1)
-
-
-def _within_reason(log_odds: FloatArray) -> FloatArray:
-    """The same log-odds in the same order, but beyond `FAR` they grow with the logarithm of the excess.
-
-    A bag far from the concept is positive with a probability of exp(-distance), and distances go into the thousands. A
-    logistic curve would become flat to account for a single such bag that is positive all the same.
-    """
-    excess = np.maximum(np.abs(log_odds) - FAR, 0)
-    return np.where(excess > 0, np.sign(log_odds) * (FAR + np.log1p(excess)), log_odds)
 
 
 def _rows(x: Any) -> tuple:
