@@ -26,7 +26,7 @@ from bagwise._utils.npy import read_member
 from bagwise.persistence import kinds, trees
 from bagwise.persistence.machines import check_machine
 
-FORMAT = 1
+FORMAT = 2  # since 2, scalers say what they did, and calibrations where scores usually lie
 MANIFEST = "model.json"
 # What a file may unpack to: deflate shrinks zeros a thousandfold, real models never that much.
 FREE_BYTES = 64 << 20
@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> Any:
                 found = document.get("format") if isinstance(document, dict) else None
                 raise ModelFileError(
                     f"{path} has model format {found!r}, but this version of bagwise reads {FORMAT}: "
-                    "save the model again with this version"
+                    "fit and save the model again with this version, or discover a run's images into a new folder"
                 )
             return _Reader(archive).decode(document["model"])
     except ModelFileError:

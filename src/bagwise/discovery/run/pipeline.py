@@ -240,16 +240,16 @@ def discover_unlabelled(
 def _discover_unlabelled(
     former: RunFolder, images: ImageSet, run: _Run, settings: Settings, executor: Executor, threshold: float
 ) -> RunFolder:
-    run.note(f"{len(images)} images in {images.root}, models of {former.path}")
-    problems = _extract(images, run, executor, reduction_from=former.store_path)
-    readable = list(_kept(images, executor.store))
-    if not readable:
-        raise ValueError(f"no image of {images.root} could be read: {problems[0].reason}")
     models = [model for model in load_models(former).values() if model.model is not None]
     if not models:
         raise ValueError(
             f"{former.path} holds no models (method {settings.recipe.method}): nothing can be detected with it"
         )
+    run.note(f"{len(images)} images in {images.root}, models of {former.path}")
+    problems = _extract(images, run, executor, reduction_from=former.store_path)
+    readable = list(_kept(images, executor.store))
+    if not readable:
+        raise ValueError(f"no image of {images.root} could be read: {problems[0].reason}")
     for each in models:
         if each.calibration.most < threshold:
             run.warn(
