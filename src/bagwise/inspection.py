@@ -90,10 +90,11 @@ def feature_contributions(estimator: Any, X: Any, *, label: Any = None) -> tuple
     contributions : (n_instances, n_features) array
         A row sums to the instance's score but for the intercept and the prior.
     """
-    kernel = getattr(estimator, "kernel", "linear")
-    if not hasattr(estimator, "coef_") or kernel != "linear":
+    mapped = getattr(estimator, "kernel_map_", None) is not None
+    if mapped or not hasattr(estimator, "coef_") or getattr(estimator, "kernel", "linear") not in ("linear", "auto"):
         raise ValueError(
-            f"{type(estimator).__name__} has no weight for each feature: use a linear model such as RMISVC or MISVC"
+            f"this {type(estimator).__name__} has no weight for each feature: use a linear model such as "
+            "RMISVC(kernel='linear') or MISVC()"
         )
     bags = _as_bags(X)
     scaler = getattr(estimator, "scaler_", None)
@@ -293,11 +294,13 @@ class LamPathDisplay(_Display):
         """Draw on the axes, or on a new figure."""
         ax = self._axes(ax)
         path = self.path
-        kinds = list(dict.fromkeys(zip(path["scaling"].tolist(), path["pooling"].tolist())))
-        for scaling, pooling in kinds:
-            rows = np.flatnonzero((path["scaling"] == scaling) & (path["pooling"] == pooling))
+        kinds = list(zip(*(path[name].tolist() for name in ("scaling", "kernel", "pooling"))))
+        for kind in dict.fromkeys(kinds):
+            rows = np.array([row for row, each in enumerate(kinds) if each == kind])
             rows = rows[np.argsort(path["lam"][rows], kind="stable")]
-            ax.plot(path["lam"][rows], path["log_loss"][rows], "o-", ms=4, label=f"scaling {scaling}, {pooling}")
+            scaling, kernel, pooling = kind
+            label = f"scaling {scaling}, {pooling}" + (f", {kernel}" if kernel != "linear" else "")
+            ax.plot(path["lam"][rows], path["log_loss"][rows], "o-", ms=4, label=label)
         chosen = path["chosen"]
         ax.plot(path["lam"][chosen], path["log_loss"][chosen], "o", ms=12, mfc="none", mec="black", label="chosen")
         ax.set_xscale("log")

@@ -17,6 +17,7 @@ from bagwise.datasets import (
     make_single_concept_test,
     make_threshold_test,
 )
+from bagwise.inspection import feature_contributions
 
 
 def test_one_pass_over_all_classes_equals_one_fit_per_class():
@@ -203,8 +204,13 @@ def test_gaussian_kernel_solves_what_lines_cannot():
         tables.append(table)
     bags = Bags(tables)
     curved = RMISVC(kernel="rbf", scaling="standard", random_state=0).fit(bags[:40], y[:40])
-    straight = RMISVC(scaling="standard", random_state=0).fit(bags[:40], y[:40])
+    straight = RMISVC(kernel="linear", scaling="standard", random_state=0).fit(bags[:40], y[:40])
     assert curved.score(bags[40:], y[40:]) > 0.9 > straight.score(bags[40:], y[40:])
+    newcomer = RMISVC(random_state=0).fit(bags[:40], y[:40])
+    assert newcomer.kernel_ == "rbf"
+    assert newcomer.score(bags[40:], y[40:]) > 0.9
+    with pytest.raises(ValueError, match="kernel='linear'"):
+        feature_contributions(newcomer, bags)
 
 
 class TestAlgorithmicUnitTests:

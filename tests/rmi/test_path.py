@@ -103,7 +103,7 @@ def test_the_final_fit_starts_from_the_mean_of_the_models_compared():
     problem = make_problem(dtype=np.float32)
     fold = fold_of_each_bag(problem.targets)
     how = Grid([0.1], ["noisy-or"], 3, True, "safe", search().orders)
-    choice = path.Search(how, [None]).choose(problem, lambda scaling: (lambda bags: bags, 7), 0)
+    choice = path.Search(how, [path.View(None, "linear")]).choose(problem, lambda view: (lambda bags: bags, 7), 0)
     fold = fold_of_each_bag(problem.targets, random_state=0)
     order = np.concatenate(list(how.orders(3)))
     loss = type(problem.loss)(0.1, problem.loss.beta, problem.loss.margin, problem.loss.threshold)
@@ -119,22 +119,24 @@ def test_path_tells_what_was_compared():
     bags, y = concept_problem(60)
     model = RMISVC(random_state=0).fit(bags, y)
     found = model.path_
-    assert {len(values) for values in found.values()} == {5 * 2 * 3}  # five λ, two poolings, three scalings
+    assert {len(values) for values in found.values()} == {
+        5 * 2 * 4
+    }  # five λ, two poolings, three scalings and a kernel
     best = int(np.flatnonzero(found["chosen"])[0])
     assert found["chosen"].sum() == 1
     assert best == found["smoothed_log_loss"].argmin()
-    assert (found["lam"][best], found["scaling"][best], found["pooling"][best]) == (
-        model.lam_, model.scaling_, model.pooling_,
-    )  # fmt: skip
+    names = ("lam", "scaling", "kernel", "pooling")
+    assert [found[name][best] for name in names] == [getattr(model, f"{name}_") for name in names]
     assert found["log_loss"][best] < base_rate_log_loss(y == 1)
-    only = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_
+    only = RMISVC(scaling="unit", kernel="rbf", pooling="noisy-or", random_state=0).fit(bags, y).path_
     assert set(only["scaling"]) == {"unit"}
+    assert set(only["kernel"]) == {"rbf"}
     assert set(only["pooling"]) == {"noisy-or"}
 
 
 def test_lams_that_a_fit_of_so_many_steps_does_not_reach_are_left_out():
     bags, y = concept_problem(60)
-    found = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_["lam"]
+    found = RMISVC(scaling="unit", kernel="linear", pooling="noisy-or", random_state=0).fit(bags, y).path_["lam"]
     assert found.min() * 50 * 48 >= 1
     assert len(found) == 5
     assert path.lams_for(200, 50) == list(path.LAMS[:6])
@@ -157,11 +159,19 @@ def test_where_bags_say_nothing_the_stronger_lam_is_taken():
     assert np.median(chosen) >= 0.03
 
 
-def test_a_weaker_lam_is_worth_a_quarter_of_a_nat():
+def test_a_weaker_lam_is_worth_a_quarter_of_a_nat_and_a_kernel_a_whole_one():
     bags, y = concept_problem(60)
     found = RMISVC(scaling="unit", pooling="noisy-or", random_state=0).fit(bags, y).path_
-    price = found["smoothed_log_loss"] - path.with_neighbours(found["log_loss"])
-    np.testing.assert_allclose(price, 0.25 / 60 * np.arange(len(price)), atol=1e-12)
+    for kernel, its_price in {"linear": 0, "rbf": 1}.items():
+        mine = found["kernel"] == kernel
+        price = found["smoothed_log_loss"][mine] - path.with_neighbours(found["log_loss"][mine])
+        np.testing.assert_allclose(price, (its_price + 0.25 * np.arange(mine.sum())) / 60, atol=1e-12)
+
+
+def test_many_columns_are_seen_by_a_linear_function_alone():
+    for columns, kernels in {10: {"linear", "rbf"}, 11: {"linear"}}.items():
+        assert {view.kernel for view in path.views_for(np.zeros((3, columns)), "auto", "auto")} == kernels
+    assert path.views_for(np.zeros((3, 99)), "unit", "rbf") == [path.View("unit", "rbf")]
 
 
 def test_the_same_for_every_form():

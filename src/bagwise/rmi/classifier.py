@@ -54,8 +54,8 @@ class RMISVC(LinearScorer):
     Parameters
     ----------
     lam : float or "auto", default="auto"
-        λ, the weight of the regulariser. "auto" fits a path of λ, with ``scaling`` and ``pooling`` where these are
-        "auto" too, scores every training bag by models fitted without its fold, and takes the candidate whose
+        λ, the weight of the regulariser. "auto" fits a path of λ, with ``scaling``, ``kernel`` and ``pooling`` where
+        these are "auto" too, scores every training bag by models fitted without its fold, and takes the candidate whose
         calibrated out-of-fold scores have the smallest log loss (see `bagwise.rmi.path`). That costs about as much as
         twenty fits. A number is taken as it is.
     beta : float, default=5.0
@@ -95,8 +95,9 @@ class RMISVC(LinearScorer):
         What to do with the instances first; see `InstanceScaler`. With ``lam="auto"``, "auto" chooses between
         "standard-unit" and "unit" for dense instances ("standard" as well, where there are ten columns or fewer), and
         between "unit" and "global" for sparse ones.
-    kernel : {"linear", "rbf"}, default="linear"
-        "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström).
+    kernel : {"auto", "linear", "rbf"}, default="auto"
+        "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström). With
+        ``lam="auto"``, "auto" compares both for instances of ten columns or fewer; else it is "linear".
     gamma : float, "scale" or "distance", default="distance"
         Width of the Gaussian kernel: "distance" is one over the mean squared distance between instances, "scale" what
         scikit-learn means by it.
@@ -109,7 +110,8 @@ class RMISVC(LinearScorer):
     track_objective : bool, default=False
         Keep the objective after every pass in ``objective_``. Costs one more pass over the data each time.
     warm_start : bool, default=False
-        Let ``fit`` start from the last solution, with the λ, scaling, pooling and calibration that were chosen first.
+        Let ``fit`` start from the last solution, with the λ, scaling, kernel, pooling and calibration that were chosen
+        first.
     device : {"cpu", "cuda"}, default="cpu"
         "cuda" keeps the instances on an NVIDIA card and makes the stochastic steps there (needs the extra ``gpu``):
         the same steps in the same order, each equal to rounding. What ``lam="auto"`` chooses is chosen on the CPU and
@@ -126,14 +128,15 @@ class RMISVC(LinearScorer):
     coef_ : (n_problems, n_mapped_features) array
         One row for two classes, else one per class; for scaled and mapped instances.
     intercept_ : (n_problems,) array
-    lam_, scaling_, pooling_ : float, str or None, str
+    lam_, scaling_, kernel_, pooling_ : float, str or None, str, str
         What was chosen, or given.
     calibration_ : (n_problems, 2) array or None
         Slope and offset of the logistic curve over the log-odds of each binary problem.
     path_ : dict of (n_candidates,) arrays, or None where nothing was compared
-        ``lam``, ``scaling`` and ``pooling`` of each candidate; ``log_loss``, that of its calibrated out-of-fold scores
-        (the mean over binary problems); ``smoothed_log_loss``, the same averaged with the neighbours on the path, and
-        a little higher for weaker λ; ``chosen``, True for the one with the smallest of these.
+        ``lam``, ``scaling``, ``kernel`` and ``pooling`` of each candidate; ``log_loss``, that of its calibrated
+        out-of-fold scores (the mean over binary problems); ``smoothed_log_loss``, the same averaged with the neighbours
+        on the path, and a little higher for weaker λ and for the Gaussian kernel; ``chosen``, True for the one with the
+        smallest of these.
     n_steps_ : int
         Steps made in all, ``partial_fit``, warm starts and those of a chosen candidate included.
     n_iter_ : int
@@ -174,7 +177,7 @@ class RMISVC(LinearScorer):
         "radius": [StrOptions({"pegasos", "safe"}), None],
         "fit_intercept": ["boolean"],
         "scaling": SCALING_CONSTRAINT,
-        "kernel": [StrOptions({"linear", "rbf"})],
+        "kernel": [StrOptions({"auto", "linear", "rbf"})],
         "gamma": GAMMA_CONSTRAINT,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -203,7 +206,7 @@ class RMISVC(LinearScorer):
         radius: str | None = "safe",
         fit_intercept: bool = True,
         scaling: str | None = "auto",
-        kernel: str = "linear",
+        kernel: str = "auto",
         gamma: float | str = "distance",
         n_components: int = 256,
         max_iter: int = 200,
@@ -252,6 +255,8 @@ class RMISVC(LinearScorer):
         return super().fit(as_arrays(X), y, as_arrays(sample_weight))
 
     uses_prior = True
+    scaling_: str | None
+    kernel_: str
     _last: Iterate  # where the stochastic solver stands; coef_ may be an average, or L-BFGS's answer
 
     def _fit(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> None:
@@ -285,7 +290,7 @@ class RMISVC(LinearScorer):
             self.objective_ = np.array(history)
 
     def _choose(self, bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Iterate:
-        """Set λ, scaling, pooling and calibration: what was given, or what out-of-fold scores say.
+        """Set λ, scaling, kernel, pooling and calibration: what was given, or what out-of-fold scores say.
 
         Also sets the scaler and the map, and returns where to start.
         """
@@ -301,31 +306,36 @@ class RMISVC(LinearScorer):
             self.radius,
             lambda n: self._orders(bags, n * len(bags), np.random.RandomState(seed)),
         )
-        scalings = path.scalings_for(bags.instances) if searched and self.scaling == "auto" else [self.scaling]
-        search = path.Search(grid, scalings)
-        maps: dict[str | None, LinearScorer] = {}
+        views = path.views_for(bags.instances, self.scaling, self.kernel) if searched else [self._view_as_given()]
+        search = path.Search(grid, views)
+        maps: dict[path.View, RMISVC] = {}
 
-        def map_for(scaling: str | None) -> tuple[Callable[[Bags], Bags], int]:
-            maps[scaling] = other = RMISVC(kernel=self.kernel, gamma=self.gamma, n_components=self.n_components)
+        def map_for(view: path.View) -> tuple[Callable[[Bags], Bags], int]:
+            maps[view] = other = RMISVC(gamma=self.gamma, n_components=self.n_components)
             other.n_features_in_ = bags.n_features
-            other._fit_maps(bags, scaling, weight, np.random.RandomState(seed))
+            other._fit_maps(bags, view, weight, np.random.RandomState(seed))
             return other._mapped, other._n_mapped_features
 
         choice = search.fallback()
         if searched or self.calibrate is True:
             problem = Problem(bags, targets, weights, self._loss(1.0), bool(self.fit_intercept))
             choice = search.choose(problem, map_for, seed)
-        self.lam_, self.scaling_, self.pooling_, self.path_ = choice.lam, choice.scaling, choice.pooling, choice.path
+        self.lam_, self.pooling_, self.path_ = choice.lam, choice.pooling, choice.path
         self.calibration_ = choice.calibration if self.calibrate else None
-        if choice.scaling not in maps:
-            map_for(choice.scaling)
-        self.scaler_, self.kernel_map_ = maps[choice.scaling].scaler_, maps[choice.scaling].kernel_map_
+        if choice.view not in maps:
+            map_for(choice.view)
+        chosen = maps[choice.view]
+        self.scaling_, self.kernel_ = chosen.scaling_, chosen.kernel_
+        self.scaler_, self.kernel_map_ = chosen.scaler_, chosen.kernel_map_
         if searched and choice.start is not None:
             return choice.start
         return Iterate.zero(targets.shape[1], self._n_mapped_features)
 
     def _pooling_as_given(self) -> str:
         return "noisy-or" if self.pooling == "auto" else self.pooling
+
+    def _view_as_given(self) -> path.View:
+        return path.View(self.scaling, "linear" if self.kernel == "auto" else self.kernel)
 
     def _seed(self) -> int:
         """One for the folds and the candidates, so that the final fit is that of a model to which λ was given."""
@@ -375,9 +385,9 @@ class RMISVC(LinearScorer):
         rng = check_random_state(self.random_state)
         targets = self._targets(y)
         if first:
-            self.lam_, self.scaling_, self.path_, self.calibration_ = float(self.lam), self.scaling, None, None
+            self.lam_, self.path_, self.calibration_ = float(self.lam), None, None
             self.pooling_ = self._pooling_as_given()
-            self._fit_maps(bags, self.scaling_, weight, rng)
+            self._fit_maps(bags, self._view_as_given(), weight, rng)
             self._last = Iterate.zero(targets.shape[1], self._n_mapped_features)
             self.coef_, self.intercept_ = self._last.coef, self._last.intercept
             self.n_steps_ = self.n_iter_ = 0
@@ -405,11 +415,11 @@ class RMISVC(LinearScorer):
         if self.calibrate is True:
             raise ValueError("partial_fit cannot calibrate, because that takes folds of all bags: use calibrate=False")
 
-    def _fit_maps(self, bags: Bags, scaling: str | None, weight: FloatArray, rng: np.random.RandomState) -> None:
-        self.scaler_ = InstanceScaler(scaling).fit(bags, sample_weight=weight)
-        self.scaling_ = self.scaler_.scaling_
+    def _fit_maps(self, bags: Bags, view: path.View, weight: FloatArray, rng: np.random.RandomState) -> None:
+        self.scaler_ = InstanceScaler(view.scaling).fit(bags, sample_weight=weight)
+        self.scaling_, self.kernel_ = self.scaler_.scaling_, view.kernel
         self.kernel_map_ = None
-        if self.kernel == "rbf":
+        if view.kernel == "rbf":
             seed = int(rng.randint(np.iinfo(np.int32).max))
             # Of a file that is too large for memory, a first block stands for all.
             part, block = next(bag_blocks(bags))

@@ -1,9 +1,10 @@
-"""λ, scaling, pooling and calibration from the training bags alone.
+"""λ, scaling, kernel, pooling and calibration from the training bags alone.
 
-The bags are put into folds. For every candidate (a λ, a scaling, a pooling) and every fold, a model is fitted on the
-other folds and scores the bags of this one. A logistic curve fitted to a candidate's out-of-fold scores gives its log
-loss; the candidate with the smallest one is chosen, and its curve is the calibration. The log loss, and not the
-accuracy, because on a hundred bags accuracy moves in steps of a percent and many candidates share the best value.
+The bags are put into folds. For every candidate (a λ, a view of the instances, a pooling) and every fold, a model is
+fitted on the other folds and scores the bags of this one. A logistic curve fitted to a candidate's out-of-fold scores
+gives its log loss; the candidate with the smallest one is chosen, and its curve is the calibration. The log loss, and
+not the accuracy, because on a hundred bags accuracy moves in steps of a percent and many candidates share the best
+value.
 
 Neighbouring λ give nearly the same model, so a candidate is judged together with its neighbours on the path: that
 takes half of the chance out of the choice. And where the bags say little, the stronger λ is taken: each step to a
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,8 @@ LAMS = tuple(float(10**exponent) for exponent in np.arange(-1, -4.6, -0.5))  # f
 POOLINGS = ("normalized", "noisy-or")
 # What a step to a weaker λ must gain, in nats for all bags together: next to nothing where these say anything.
 PRICE_OF_A_STEP = 0.25
+# The same for a Gaussian kernel: weights of columns say what a model does, so where both are as good they are kept.
+PRICE_OF_A_KERNEL = 1.0
 # Taken where a class has a single bag, so that nothing can be held out: the best fixed values on the paper's sets.
 FALLBACK_LAM = 10**-2.5
 
@@ -54,12 +57,19 @@ MOST_VALUES = 2_000_000_000
 FEWEST_STEPS = 1000
 
 
+class View(NamedTuple):
+    """How the linear function sees instances."""
+
+    scaling: str | None
+    kernel: str
+
+
 @dataclass(frozen=True)
 class Choice:
     """What was chosen, and from what."""
 
     lam: float
-    scaling: str | None
+    view: View
     pooling: str
     calibration: FloatArray | None  # (n_problems, 2) slope and offset of each binary problem
     path: dict[str, NDArray] | None  # one entry for each candidate
@@ -71,37 +81,37 @@ class Search:
     """What to choose from."""
 
     grid: Grid
-    scalings: Sequence[str | None]
+    views: Sequence[View]
 
     def fallback(self) -> Choice:
         """What to take where nothing can be held out."""
         lam = self.grid.lams[0] if len(self.grid.lams) == 1 else FALLBACK_LAM
-        return Choice(lam, self.scalings[0], self.grid.poolings[0], None, None)
+        return Choice(lam, self.views[0], self.grid.poolings[0], None, None)
 
     def choose(
-        self, problem: Problem, map_for: Callable[[str | None], tuple[Callable[[Bags], Bags], int]], seed: int
+        self, problem: Problem, map_for: Callable[[View], tuple[Callable[[Bags], Bags], int]], seed: int
     ) -> Choice:
         """Fit all candidates without each fold in turn, and compare them on the bags that they have not seen.
 
         Parameters
         ----------
         problem : with bags as they came, whose loss says everything but λ
-        map_for : from a scaling to a function that scales and maps bags, and the number of columns that this makes
+        map_for : from a view to a function that scales and maps bags, and the number of columns that this makes
         seed : of the folds
         """
         fold = fold_of_each_bag(problem.targets, random_state=seed)
         if fold is None:
             return self.fallback()
         scores, means = [], []
-        for scaling in self.scalings:
-            mapping, width = map_for(scaling)
+        for view in self.views:
+            mapping, width = map_for(view)
             in_memory = not is_large_map(problem.bags.instances)
             bags = in_single_precision(problem.bags, mapping, width) if in_memory else problem.bags
             own = replace(problem, bags=bags, mapping=None if in_memory else mapping)
             found = [out_of_fold(self.grid, own, k, fold, width) for k in range(problem.targets.shape[1])]
             scores.append([each.scores for each in found])
             means.append(found)
-        # (scalings, problems, poolings, lams, bags) -> (scalings, poolings, lams, bags, problems)
+        # (views, problems, poolings, lams, bags) -> (views, poolings, lams, bags, problems)
         choice, best = self._best(np.moveaxis(np.array(scores), 1, -1), problem)
         chosen = means[best[0]]
         start = Iterate(
@@ -121,7 +131,9 @@ class Search:
                 log_odds = calibrated(scores[at][:, [k]], curves[(*at, [k])])[:, 0]
                 losses[(*at, k)] = log_loss(log_odds, target, weight)
         loss = losses.mean(axis=-1)
-        smoothed = with_neighbours(loss) + PRICE_OF_A_STEP * np.arange(shape[-1]) / len(problem.bags)
+        kernels = np.array([view.kernel for view in self.views])
+        price = PRICE_OF_A_STEP * np.arange(shape[-1]) + PRICE_OF_A_KERNEL * (kernels != "linear")[:, None, None]
+        smoothed = with_neighbours(loss) + price / len(problem.bags)
         best = tuple(int(i) for i in np.unravel_index(smoothed.argmin(), shape))
         calibration = np.array(
             [
@@ -129,17 +141,18 @@ class Search:
                 for k in range(n_problems)
             ]
         )
-        scaling, pooling, lam = (grid.ravel() for grid in np.indices(shape))
+        view, pooling, lam = (grid.ravel() for grid in np.indices(shape))
         path = {
             "lam": np.array(self.grid.lams)[lam],
-            "scaling": np.array([str(name) for name in self.scalings])[scaling],
+            "scaling": np.array([str(each.scaling) for each in self.views])[view],
+            "kernel": kernels[view],
             "pooling": np.array(self.grid.poolings)[pooling],
             "log_loss": loss.ravel(),
             "smoothed_log_loss": smoothed.ravel(),
             "chosen": np.arange(loss.size) == np.ravel_multi_index(best, shape),
         }
         return Choice(
-            self.grid.lams[best[2]], self.scalings[best[0]], self.grid.poolings[best[1]], calibration, path
+            self.grid.lams[best[2]], self.views[best[0]], self.grid.poolings[best[1]], calibration, path
         ), best
 
 
@@ -164,16 +177,23 @@ def lams_for(n_bags: int, passes: int) -> list[float]:
     return [lam for i, lam in enumerate(LAMS) if i < 2 or lam * steps >= 1]
 
 
-def scalings_for(instances: Any) -> list[str | None]:
-    """What `InstanceScaler` may do to the instances, the most likely first.
+def views_for(instances: Any, scaling: str | None, kernel: str) -> list[View]:
+    """How the instances may be seen, the most likely first; ``scaling`` and ``kernel`` are compared where "auto".
 
-    Unit length bends space, so that a linear function there has a bent border here: worth a try for few columns too.
+    Unit length bends space, so that a linear function there has a bent border here. With few columns that is not
+    enough: what makes a bag positive may lie in the middle of other values, and a Gaussian kernel is cheap.
     """
-    if sparse.issparse(instances):
-        return ["unit", "global"] if lengths_differ(instances) else ["unit"]
-    # Length tells the more the fewer columns there are.
     few = instances.shape[1] <= FEW_COLUMNS
-    return ["standard-unit", "unit", "standard"] if few else ["standard-unit", "unit"]
+    if scaling != "auto":
+        scalings = [scaling]
+    elif sparse.issparse(instances):
+        scalings = ["unit", "global"] if lengths_differ(instances) else ["unit"]
+    else:
+        scalings = ["standard-unit", "unit", "standard"] if few else ["standard-unit", "unit"]
+    if kernel != "auto":
+        return [View(each, kernel) for each in scalings]
+    with_kernel = [View(scalings[-1], "rbf")] if few else []
+    return [*(View(each, "linear") for each in scalings), *with_kernel]
 
 
 def poolings_for(bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Sequence[str]:
