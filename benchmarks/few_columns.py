@@ -1,6 +1,6 @@
-"""RMISVC() on bags of one to ten columns, RMISVC without and with a kernel, and other methods.
+"""RMISVC() on bags of one to 64 columns, RMISVC without and with a kernel, and other methods.
 
-    python benchmarks/few_columns.py            # half a minute on one core; writes benchmarks/results/few_columns.md
+    python benchmarks/few_columns.py            # a minute on one core; writes benchmarks/results/few_columns.md
 
 Each row is the share of new bags that is right, in per cent, the mean of several draws of 150 training and 250 test
 bags. A positive bag holds one instance of the kind named; all others come from the rest.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
 
 from bagwise import MILES, RMISVC, Bags, CitationKNN, MIKernelSVC, MultiFoldSVC
 from bagwise._utils.atomic import write_text
@@ -59,6 +59,10 @@ PROBLEMS: dict[str, Callable[[np.random.Generator], Instances]] = {
     "iris 2, 4": partial(of_scikit_learn, load_iris, 2, slice(0, 4)),
     "cancer, 5": partial(of_scikit_learn, load_breast_cancer, 0, slice(0, 5)),
     "wine, 10": partial(of_scikit_learn, load_wine, 1, slice(3, 13)),
+    "shifted, 20": partial(shifted, 20, 0.8),
+    "cancer, 30": partial(of_scikit_learn, load_breast_cancer, 0, slice(None)),
+    "digit 1, 64": partial(of_scikit_learn, load_digits, 1, slice(None)),
+    "digit 9, 64": partial(of_scikit_learn, load_digits, 9, slice(None)),
 }
 METHODS: dict[str, Callable[[], Any]] = {
     "linear": partial(RMISVC, kernel="linear", random_state=0),

@@ -168,10 +168,16 @@ def test_a_weaker_lam_is_worth_a_quarter_of_a_nat_and_a_kernel_a_whole_one():
         np.testing.assert_allclose(price, (its_price + 0.25 * np.arange(mine.sum())) / 60, atol=1e-12)
 
 
-def test_many_columns_are_seen_by_a_linear_function_alone():
-    for columns, kernels in {10: {"linear", "rbf"}, 11: {"linear"}}.items():
-        assert {view.kernel for view in path.views_for(np.zeros((3, columns)), "auto", "auto")} == kernels
-    assert path.views_for(np.zeros((3, 99)), "unit", "rbf") == [path.View("unit", "rbf")]
+def test_a_kernel_is_compared_where_that_is_cheap():
+    def kernels(rows, columns, n_components=256):
+        table = np.broadcast_to(0.0, (rows, columns))
+        return [view.kernel for view in path.views_for(table, "auto", "auto", n_components)]
+
+    assert kernels(300, 100) == ["linear", "linear", "rbf"]
+    assert kernels(300, 10) == ["linear", "linear", "linear", "rbf"]
+    assert kernels(300, 101) == kernels(1_000_000, 100) == ["linear", "linear"]
+    assert kernels(1_000_000, 100, n_components=32)[-1] == "rbf"
+    assert path.views_for(np.zeros((3, 999)), "unit", "rbf", 256) == [path.View("unit", "rbf")]
 
 
 def test_the_same_for_every_form():

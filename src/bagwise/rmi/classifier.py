@@ -97,7 +97,7 @@ class RMISVC(LinearScorer):
         between "unit" and "global" for sparse ones.
     kernel : {"auto", "linear", "rbf"}, default="auto"
         "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström). With
-        ``lam="auto"``, "auto" compares both for instances of ten columns or fewer; else it is "linear".
+        ``lam="auto"``, "auto" compares both for up to a hundred columns (and 125,000 instances); else it is "linear".
     gamma : float, "scale" or "distance", default="distance"
         Width of the Gaussian kernel: "distance" is one over the mean squared distance between instances, "scale" what
         scikit-learn means by it.
@@ -306,7 +306,9 @@ class RMISVC(LinearScorer):
             self.radius,
             lambda n: self._orders(bags, n * len(bags), np.random.RandomState(seed)),
         )
-        views = path.views_for(bags.instances, self.scaling, self.kernel) if searched else [self._view_as_given()]
+        views = [self._view_as_given()]
+        if searched:
+            views = path.views_for(bags.instances, self.scaling, self.kernel, int(self.n_components))
         search = path.Search(grid, views)
         maps: dict[path.View, RMISVC] = {}
 

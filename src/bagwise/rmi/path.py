@@ -48,6 +48,10 @@ POOLINGS = ("normalized", "noisy-or")
 PRICE_OF_A_STEP = 0.25
 # The same for a Gaussian kernel: weights of columns say what a model does, so where both are as good they are kept.
 PRICE_OF_A_KERNEL = 1.0
+# Compared up to so many columns, with more of which a linear function is nearly always as good, and so many values of
+# mapped instances, beyond which comparing takes minutes.
+MOST_COLUMNS_OF_A_KERNEL = 100
+MOST_VALUES_OF_A_KERNEL = 32_000_000
 # Taken where a class has a single bag, so that nothing can be held out: the best fixed values on the paper's sets.
 FALLBACK_LAM = 10**-2.5
 
@@ -177,23 +181,26 @@ def lams_for(n_bags: int, passes: int) -> list[float]:
     return [lam for i, lam in enumerate(LAMS) if i < 2 or lam * steps >= 1]
 
 
-def views_for(instances: Any, scaling: str | None, kernel: str) -> list[View]:
+def views_for(instances: Any, scaling: str | None, kernel: str, n_components: int) -> list[View]:
     """How the instances may be seen, the most likely first; ``scaling`` and ``kernel`` are compared where "auto".
 
     Unit length bends space, so that a linear function there has a bent border here. With few columns that is not
     enough: what makes a bag positive may lie in the middle of other values, and a Gaussian kernel is cheap.
     """
-    few = instances.shape[1] <= FEW_COLUMNS
+    rows, columns = instances.shape
     if scaling != "auto":
         scalings = [scaling]
     elif sparse.issparse(instances):
         scalings = ["unit", "global"] if lengths_differ(instances) else ["unit"]
     else:
-        scalings = ["standard-unit", "unit", "standard"] if few else ["standard-unit", "unit"]
+        scalings = ["standard-unit", "unit", *(["standard"] if columns <= FEW_COLUMNS else [])]
     if kernel != "auto":
         return [View(each, kernel) for each in scalings]
-    with_kernel = [View(scalings[-1], "rbf")] if few else []
-    return [*(View(each, "linear") for each in scalings), *with_kernel]
+    views = [View(each, "linear") for each in scalings]
+    if columns <= MOST_COLUMNS_OF_A_KERNEL and rows * n_components <= MOST_VALUES_OF_A_KERNEL:
+        dense = scaling == "auto" and not sparse.issparse(instances)
+        views.append(View("standard" if dense else scalings[-1], "rbf"))
+    return views
 
 
 def poolings_for(bags: Bags, targets: NDArray[np.bool_], weight: FloatArray) -> Sequence[str]:
