@@ -93,12 +93,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/results/few_columns.md"))
     options = parser.parse_args()
-    draws = options.draws
     lines = [f"| problem | {' | '.join(METHODS)} |", f"| --- |{' ---: |' * len(METHODS)}"]
+    print(*lines, sep="\n")
     y, everything = np.arange(N_BAGS) % 2, []
     for name, problem in PROBLEMS.items():
-        rates = np.zeros((draws, len(METHODS)))
-        for draw in range(draws):
+        rates = np.zeros((options.draws, len(METHODS)))
+        for draw in range(options.draws):
             rng = np.random.default_rng(draw)
             bags = bags_of(*problem(rng), rng)
             for k, make in enumerate(METHODS.values()):

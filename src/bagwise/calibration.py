@@ -28,6 +28,8 @@ SMALLEST_SLOPE = 1e-6
 NEWTON_STEPS = 100
 # Scores that are more deviations than this from the median are in a tail.
 FAR = 5.0
+# How many deviations lie between the lowest and the highest tenth of a normal distribution.
+BETWEEN_TENTHS = 2.563
 
 
 def fold_of_each_bag(
@@ -184,7 +186,7 @@ def usual_range(scores: FloatArray, weight: FloatArray) -> FloatArray:
         order = np.argsort(score, kind="stable")
         mass = np.cumsum(weight[order])
         low, median, high = score[order][np.searchsorted(mass, np.array([0.1, 0.5, 0.9]) * mass[-1])]
-        deviation = (high - low) / 2.563
+        deviation = (high - low) / BETWEEN_TENTHS
         if deviation > 0 and (np.abs(score - median)[weight > 0] > FAR * deviation).any():
             found[k] = median, deviation
     return found

@@ -88,7 +88,8 @@ def feature_contributions(estimator: Any, X: Any, *, label: Any = None) -> tuple
     names : (n_features,) array of str
         The feature names of the fit, or x0, x1, ...
     contributions : (n_instances, n_features) array
-        A row sums to the instance's score but for the intercept and the prior.
+        A row sums to the instance's score but for the intercept and the prior (and for scores in a far tail, which
+        count for less: `bagwise.calibration.without_tails`).
     """
     mapped = getattr(estimator, "kernel_map_", None) is not None
     if mapped or not hasattr(estimator, "coef_") or getattr(estimator, "kernel", "linear") not in ("linear", "auto"):

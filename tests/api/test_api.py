@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from PIL import Image
 from tests.discovery.runs import FILES, LABELS, make_run
 
 import bagwise
+from bagwise.persistence import ModelFileError
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,15 @@ def test_detect_uses_a_folder_that_goes_with_the_object(found, images):
     assert folder.is_dir()
     del new
     assert not folder.exists()
+
+
+def test_detect_says_that_a_model_cannot_be_read_before_it_looks_at_images(found, images, tmp_path):
+    shutil.copytree(found.path, tmp_path / "run")
+    (tmp_path / "run" / "models" / "red.bagwise").write_bytes(b"no model")
+    said: list[str] = []
+    with pytest.raises(ModelFileError, match=r"red\.bagwise"):
+        bagwise.detect(tmp_path / "run", images, tmp_path / "new", say=said.append)
+    assert said == []
 
 
 def test_detect_into_a_folder(found, images, tmp_path):

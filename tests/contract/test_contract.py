@@ -50,7 +50,8 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("model", ALL, ids=lambda model: type(model).__name__)
 def test_our_checks(model, check):
-    check(ready_for(check, model), type(model).__name__ in ORDER_OF_BAGS_MATTERS)
+    found = check(ready_for(check, model), type(model).__name__ in ORDER_OF_BAGS_MATTERS)
+    assert found is None, "a check that fails raises"
 
 
 def test_every_check_of_two_fits_is_run():

@@ -16,6 +16,7 @@ from bagwise.pooling import noisy_or_log_odds, size_prior
 from bagwise.rmi import candidates, path
 from bagwise.rmi.candidates import Grid, out_of_fold
 from bagwise.rmi.problem import orders, with_size_prior
+from bagwise.rmi.scoring import InstanceMap, View
 
 LAMS = (0.1, 0.03)
 
@@ -103,7 +104,9 @@ def test_the_final_fit_starts_from_the_mean_of_the_models_compared():
     problem = make_problem(dtype=np.float32)
     fold = fold_of_each_bag(problem.targets)
     how = Grid([0.1], ["noisy-or"], 3, True, "safe", search().orders)
-    choice = path.Search(how, [path.View(None, "linear")]).choose(problem, lambda view: (lambda bags: bags, 7), 0)
+    view = View(None, "linear")
+    unscaled = InstanceMap.fit(problem.bags, view, np.ones(len(problem.bags)), np.random.RandomState(0), 1.0, 1)
+    choice = path.Search(how, [view]).choose(problem, {view: unscaled}.__getitem__, 0)
     fold = fold_of_each_bag(problem.targets, random_state=0)
     order = np.concatenate(list(how.orders(3)))
     loss = type(problem.loss)(0.1, problem.loss.beta, problem.loss.margin, problem.loss.threshold)
@@ -119,9 +122,8 @@ def test_path_tells_what_was_compared():
     bags, y = concept_problem(60)
     model = RMISVC(random_state=0).fit(bags, y)
     found = model.path_
-    assert {len(values) for values in found.values()} == {
-        5 * 2 * 4
-    }  # five λ, two poolings, three scalings and a kernel
+    n_candidates = 5 * 2 * 4  # five λ, two poolings, three scalings and a kernel
+    assert {len(values) for values in found.values()} == {n_candidates}
     best = int(np.flatnonzero(found["chosen"])[0])
     assert found["chosen"].sum() == 1
     assert best == found["smoothed_log_loss"].argmin()
@@ -177,7 +179,7 @@ def test_a_kernel_is_compared_where_that_is_cheap():
     assert kernels(300, 10) == ["linear", "linear", "linear", "rbf"]
     assert kernels(300, 101) == kernels(1_000_000, 100) == ["linear", "linear"]
     assert kernels(1_000_000, 100, n_components=32)[-1] == "rbf"
-    assert path.views_for(np.zeros((3, 999)), "unit", "rbf", 256) == [path.View("unit", "rbf")]
+    assert path.views_for(np.zeros((3, 999)), "unit", "rbf", 256) == [View("unit", "rbf")]
 
 
 def test_the_same_for_every_form():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,24 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from bagwise._utils.mapped import bag_blocks, is_large_map
+from bagwise._utils.mapped import is_large_map
 from bagwise._utils.sklearn_private import Interval, StrOptions, check_sample_weight
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, check_bags, check_labels
-from bagwise.preprocessing import (
-    GAMMA_CONSTRAINT,
-    SCALING_CONSTRAINT,
-    InstanceNystroem,
-    InstanceScaler,
-    gaussian_gamma,
-    row_weights,
-)
+from bagwise.preprocessing import GAMMA_CONSTRAINT, SCALING_CONSTRAINT
 from bagwise.rmi import path
 from bagwise.rmi.candidates import Grid
 from bagwise.rmi.lbfgs import lbfgs
 from bagwise.rmi.objective import Loss
 from bagwise.rmi.problem import Iterate, Problem, in_single_precision, orders, with_size_prior
-from bagwise.rmi.scoring import LinearScorer
+from bagwise.rmi.scoring import InstanceMap, LinearScorer, View
 from bagwise.rmi.sgd import sgd
 from bagwise.rmi.tensors import as_arrays
 
@@ -57,7 +50,7 @@ class RMISVC(LinearScorer):
         λ, the weight of the regulariser. "auto" fits a path of λ, with ``scaling``, ``kernel`` and ``pooling`` where
         these are "auto" too, scores every training bag by models fitted without its fold, and takes the candidate whose
         calibrated out-of-fold scores have the smallest log loss (see `bagwise.rmi.path`). That costs about as much as
-        twenty fits. A number is taken as it is.
+        twenty to thirty fits, and two to four times as much where a kernel is compared. A number is taken as it is.
     beta : float, default=5.0
         β, the weight of the bag loss against the instance loss.
     margin : float, default=0.5
@@ -310,13 +303,13 @@ class RMISVC(LinearScorer):
         if searched:
             views = path.views_for(bags.instances, self.scaling, self.kernel, int(self.n_components))
         search = path.Search(grid, views)
-        maps: dict[path.View, RMISVC] = {}
+        maps: dict[View, InstanceMap] = {}
 
-        def map_for(view: path.View) -> tuple[Callable[[Bags], Bags], int]:
-            maps[view] = other = RMISVC(gamma=self.gamma, n_components=self.n_components)
-            other.n_features_in_ = bags.n_features
-            other._fit_maps(bags, view, weight, np.random.RandomState(seed))
-            return other._mapped, other._n_mapped_features
+        def map_for(view: View) -> InstanceMap:
+            if view not in maps:
+                rng = np.random.RandomState(seed)
+                maps[view] = InstanceMap.fit(bags, view, weight, rng, self.gamma, self.n_components)
+            return maps[view]
 
         choice = search.fallback()
         if searched or self.calibrate is True:
@@ -324,20 +317,20 @@ class RMISVC(LinearScorer):
             choice = search.choose(problem, map_for, seed)
         self.lam_, self.pooling_, self.path_ = choice.lam, choice.pooling, choice.path
         self.calibration_ = choice.calibration if self.calibrate else None
-        if choice.view not in maps:
-            map_for(choice.view)
-        chosen = maps[choice.view]
-        self.scaling_, self.kernel_ = chosen.scaling_, chosen.kernel_
-        self.scaler_, self.kernel_map_ = chosen.scaler_, chosen.kernel_map_
+        self._see(choice.view, map_for(choice.view))
         if searched and choice.start is not None:
             return choice.start
-        return Iterate.zero(targets.shape[1], self._n_mapped_features)
+        return Iterate.zero(targets.shape[1], self._map.n_features)
+
+    def _see(self, view: View, instance_map: InstanceMap) -> None:
+        self.scaler_, self.kernel_map_ = instance_map.scaler, instance_map.kernel_map
+        self.scaling_, self.kernel_ = self.scaler_.scaling_, view.kernel
 
     def _pooling_as_given(self) -> str:
         return "noisy-or" if self.pooling == "auto" else self.pooling
 
-    def _view_as_given(self) -> path.View:
-        return path.View(self.scaling, "linear" if self.kernel == "auto" else self.kernel)
+    def _view_as_given(self) -> View:
+        return View(self.scaling, "linear" if self.kernel == "auto" else self.kernel)
 
     def _seed(self) -> int:
         """One for the folds and the candidates, so that the final fit is that of a model to which λ was given."""
@@ -389,8 +382,9 @@ class RMISVC(LinearScorer):
         if first:
             self.lam_, self.path_, self.calibration_ = float(self.lam), None, None
             self.pooling_ = self._pooling_as_given()
-            self._fit_maps(bags, self._view_as_given(), weight, rng)
-            self._last = Iterate.zero(targets.shape[1], self._n_mapped_features)
+            view = self._view_as_given()
+            self._see(view, InstanceMap.fit(bags, view, weight, rng, self.gamma, self.n_components))
+            self._last = Iterate.zero(targets.shape[1], self._map.n_features)
             self.coef_, self.intercept_ = self._last.coef, self._last.intercept
             self.n_steps_ = self.n_iter_ = 0
         problem = self._problem(bags, targets, self._weights(targets, weight, normalize=False))
@@ -417,18 +411,6 @@ class RMISVC(LinearScorer):
         if self.calibrate is True:
             raise ValueError("partial_fit cannot calibrate, because that takes folds of all bags: use calibrate=False")
 
-    def _fit_maps(self, bags: Bags, view: path.View, weight: FloatArray, rng: np.random.RandomState) -> None:
-        self.scaler_ = InstanceScaler(view.scaling).fit(bags, sample_weight=weight)
-        self.scaling_, self.kernel_ = self.scaler_.scaling_, view.kernel
-        self.kernel_map_ = None
-        if view.kernel == "rbf":
-            seed = int(rng.randint(np.iinfo(np.int32).max))
-            # Of a file that is too large for memory, a first block stands for all.
-            part, block = next(bag_blocks(bags))
-            scaled = self.scaler_.transform(block)
-            gamma = gaussian_gamma(self.gamma, scaled.instances, row_weights(scaled, weight[part]))
-            self.kernel_map_ = InstanceNystroem(self.n_components, gamma, seed).fit(scaled)
-
     def _orders(self, bags: Bags, steps: int, rng: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
         if self.sampling == "blocks":
             from bagwise.rmi.outofcore import orders_by_runs
@@ -444,7 +426,7 @@ class RMISVC(LinearScorer):
             bags = with_size_prior(bags)
 
         def ready(part: Bags) -> Bags:
-            return in_single_precision(part, self._mapped, self._n_mapped_features)
+            return in_single_precision(part, self._map, self._map.n_features)
 
         # Large files are mapped block by block as they are read, and what goes to a card as it goes there.
         lazy = is_large_map(bags.instances) or self.device == "cuda"

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from bagwise.calibration import (
 from bagwise.preprocessing import FEW_COLUMNS
 from bagwise.rmi.candidates import Grid, out_of_fold
 from bagwise.rmi.problem import FloatArray, Iterate, Problem, in_single_precision, lengths_differ
+from bagwise.rmi.scoring import InstanceMap, View
 
 LAMS = tuple(float(10**exponent) for exponent in np.arange(-1, -4.6, -0.5))  # from strong to weak
 POOLINGS = ("normalized", "noisy-or")
@@ -59,13 +60,6 @@ FALLBACK_LAM = 10**-2.5
 MOST_STEPS = 50_000
 MOST_VALUES = 2_000_000_000
 FEWEST_STEPS = 1000
-
-
-class View(NamedTuple):
-    """How the linear function sees instances."""
-
-    scaling: str | None
-    kernel: str
 
 
 @dataclass(frozen=True)
@@ -92,15 +86,13 @@ class Search:
         lam = self.grid.lams[0] if len(self.grid.lams) == 1 else FALLBACK_LAM
         return Choice(lam, self.views[0], self.grid.poolings[0], None, None)
 
-    def choose(
-        self, problem: Problem, map_for: Callable[[View], tuple[Callable[[Bags], Bags], int]], seed: int
-    ) -> Choice:
+    def choose(self, problem: Problem, map_for: Callable[[View], InstanceMap], seed: int) -> Choice:
         """Fit all candidates without each fold in turn, and compare them on the bags that they have not seen.
 
         Parameters
         ----------
         problem : with bags as they came, whose loss says everything but λ
-        map_for : from a view to a function that scales and maps bags, and the number of columns that this makes
+        map_for : what scales and maps bags for a view
         seed : of the folds
         """
         fold = fold_of_each_bag(problem.targets, random_state=seed)
@@ -108,7 +100,8 @@ class Search:
             return self.fallback()
         scores, means = [], []
         for view in self.views:
-            mapping, width = map_for(view)
+            mapping = map_for(view)
+            width = mapping.n_features
             in_memory = not is_large_map(problem.bags.instances)
             bags = in_single_precision(problem.bags, mapping, width) if in_memory else problem.bags
             own = replace(problem, bags=bags, mapping=None if in_memory else mapping)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +17,7 @@ from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer, check_bags
 from bagwise.calibration import calibrated
 from bagwise.pooling import noisy_or_log_odds, size_prior, softplus
-from bagwise.preprocessing import InstanceNystroem, InstanceScaler
+from bagwise.preprocessing import InstanceNystroem, InstanceScaler, gaussian_gamma, row_weights
 from bagwise.rmi.tensors import TensorBags, as_arrays, dispatched, like, linear_scores, tensor_bags
 
 
@@ -30,10 +32,46 @@ def _tensors_for_tensors(method: Callable[[Any, Any], NDArray]) -> Callable[[Any
     return call
 
 
+class View(NamedTuple):
+    """How the linear function sees instances."""
+
+    scaling: str | None
+    kernel: str
+
+
+@dataclass(frozen=True)
+class InstanceMap:
+    """What happens to instances before the linear function: scaling, and perhaps a map for a Gaussian kernel."""
+
+    scaler: InstanceScaler
+    kernel_map: InstanceNystroem | None
+
+    @classmethod
+    def fit(cls, bags: Bags, view: View, weight: FloatArray, rng: RandomState, gamma: Any, n_components: int) -> Self:
+        """Learn the scaling from all bags, and the map where the view asks for one."""
+        scaler = InstanceScaler(view.scaling).fit(bags, sample_weight=weight)
+        if view.kernel == "linear":
+            return cls(scaler, None)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        # Of a file that is too large for memory, a first block stands for all.
+        part, block = next(bag_blocks(bags))
+        scaled = scaler.transform(block)
+        width = gaussian_gamma(gamma, scaled.instances, row_weights(scaled, weight[part]))
+        return cls(scaler, InstanceNystroem(n_components, width, seed).fit(scaled))
+
+    def __call__(self, bags: Bags) -> Bags:
+        bags = self.scaler.transform(bags)
+        return bags if self.kernel_map is None else self.kernel_map.transform(bags)
+
+    @property
+    def n_features(self) -> int:
+        """How many columns come out."""
+        return self.scaler.n_features_in_ if self.kernel_map is None else len(self.kernel_map.landmarks_)
+
+
 class LinearScorer(InstanceScorer):
     """A bag classifier whose instances are scored by a linear function after scaling, and perhaps a kernel map."""
 
-    n_features_in_: int
     scaler_: InstanceScaler
     kernel_map_: InstanceNystroem | None
     coef_: FloatArray
@@ -41,13 +79,9 @@ class LinearScorer(InstanceScorer):
     pooling_: str
     calibration_: FloatArray | None
 
-    def _mapped(self, bags: Bags) -> Bags:
-        bags = self.scaler_.transform(bags)
-        return bags if self.kernel_map_ is None else self.kernel_map_.transform(bags)
-
     @property
-    def _n_mapped_features(self) -> int:
-        return self.n_features_in_ if self.kernel_map_ is None else len(self.kernel_map_.landmarks_)
+    def _map(self) -> InstanceMap:
+        return InstanceMap(self.scaler_, self.kernel_map_)
 
     def _checked(self, X: Any) -> Bags:
         if not dispatched(X):
@@ -84,7 +118,7 @@ class LinearScorer(InstanceScorer):
         return share * np.repeat(softplus(log_odds), sizes, axis=0)
 
     def _block_scores(self, bags: Bags) -> FloatArray:
-        z = np.asarray(self._mapped(bags).instances @ self.coef_.T, dtype=np.float64) + self.intercept_
+        z = np.asarray(self._map(bags).instances @ self.coef_.T, dtype=np.float64) + self.intercept_
         return z if bags.prior is None else z + bags.prior[:, None]
 
     def _tensor_scores(self, bags: TensorBags) -> FloatArray:
