@@ -1,6 +1,8 @@
 """Reading photographs: every kind we promise, and every way a file can be bad."""
 
 import sys
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 pytest.importorskip("PIL")
 from PIL import Image
 
+from bagwise.discovery.sources import images as reading
 from bagwise.discovery.sources.images import ImageError, read_image
 
 
@@ -130,3 +133,29 @@ def test_decompression_bomb_is_refused(tmp_path):
     Image.new("1", (16_000, 12_000)).save(tmp_path / "bomb.png")  # 24 KB that unpack to 576 MB of RGB
     with pytest.raises(ImageError, match="bomb"):
         read_image(tmp_path / "bomb.png")
+
+
+def test_threads_that_read_leave_the_warnings_of_the_process_alone(tmp_path, monkeypatch):
+    """The one that began first ends first: the other would bring back what the first had set."""
+    inside, leave, threads = {}, {}, {}
+
+    def wait_inside(path, *size):
+        inside[path.name].set()
+        assert leave[path.name].wait(30)
+
+    monkeypatch.setattr(reading, "_check_size", wait_inside)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        before = list(warnings.filters)
+        for name in ("a.png", "b.png"):
+            Image.new("RGB", (20, 20)).save(tmp_path / name)
+            inside[name], leave[name] = threading.Event(), threading.Event()
+            threads[name] = threading.Thread(target=read_image, args=(tmp_path / name,))
+            threads[name].start()
+            assert inside[name].wait(30)
+        warnings.warn("meant for the user", stacklevel=1)
+        for name in ("a.png", "b.png"):
+            leave[name].set()
+            threads[name].join(30)
+        assert warnings.filters == before
+    assert [str(each.message) for each in heard] == ["meant for the user"]

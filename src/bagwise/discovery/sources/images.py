@@ -1,5 +1,6 @@
 """Images from disk, in one form: RGB, 8 bits, upright."""
 
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,10 @@ def read_image(path: str | Path) -> np.ndarray:
     try:
         if path.stat().st_size == 0:
             raise ImageError(f"{path.name} is empty (zero bytes)")
-        with warnings.catch_warnings():
-            # Pillow warns about half the size it refuses, and about odd metadata; our own limit is below.
-            warnings.simplefilter("ignore")
-            with pil.open(path, formats=_formats(path)) as image:
-                _check_size(path, *image.size)
-                rgb = _to_rgb(ops.exif_transpose(image))
+        # Pillow warns about half the size it refuses, and about odd metadata; our own limit is below.
+        with PILLOW_IGNORED, pil.open(path, formats=_formats(path)) as image:
+            _check_size(path, *image.size)
+            rgb = _to_rgb(ops.exif_transpose(image))
     except ImageError:
         raise
     except FileNotFoundError:
@@ -63,6 +62,36 @@ def read_image(path: str | Path) -> np.ndarray:
         # Pillow's decoders report damage through all of these.
         raise ImageError(f"{path.name} cannot be read: {str(error) or type(error).__name__}") from error
     return rgb
+
+
+class _PillowIgnored:
+    """Pillow's warnings are ignored while any thread reads an image; all others are heard.
+
+    `warnings.catch_warnings` changes the filters of the whole process: of two threads inside it, the one that leaves
+    last would bring back what the other had set, and the user would hear no warning any more.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers = 0
+        self._before = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._readers == 0:
+                self._before = warnings.catch_warnings()
+                self._before.__enter__()
+                warnings.filterwarnings("ignore", module=r"(PIL|pillow_heif)\b")
+            self._readers += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._readers -= 1
+            if self._readers == 0:
+                self._before.__exit__(None, None, None)
+
+
+PILLOW_IGNORED = _PillowIgnored()
 
 
 def _formats(path: Path) -> tuple[str, ...]:
