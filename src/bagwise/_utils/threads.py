@@ -23,3 +23,9 @@ def one_thread_to_a_task() -> Iterator[None]:
             yield
     finally:
         cv2.setNumThreads(before)
+
+
+def one_thread_from_now_on() -> None:
+    """The same for the rest of a process that does nothing but such tasks."""
+    require("cv2", extra="vision").setNumThreads(1)
+    threadpool_limits(1)

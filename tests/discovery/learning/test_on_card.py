@@ -13,7 +13,7 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton", reason="triton, which runs the kernels for cards, is not installed")
 
 from bagwise.discovery.features.store import FeatureStore  # noqa: E402
-from bagwise.discovery.learning.learn import Lesson, learn_class, learned  # noqa: E402
+from bagwise.discovery.learning.learn import Lesson, learn_class, learned, said_of_unseen  # noqa: E402
 from bagwise.discovery.learning.models import Objectness, Recipe, bags_of, fit_model  # noqa: E402
 from bagwise.discovery.learning.on_card import boxes_on_card, chosen_boxes, fit_lessons  # noqa: E402
 from bagwise.discovery.sources.imageset import ImageSet  # noqa: E402
@@ -75,7 +75,9 @@ def test_a_class_learned_from_them_is_that_of_the_cpu(images):
     images, store, prior = images
     lesson = Lesson.of(images, store, "a", RECIPE)
     one = learn_class(images, store, "a", RECIPE, prior)
-    two = learned(lesson, fit_lessons(store, [lesson], prior, DEVICE)[0], store, prior)
+    models = fit_lessons(store, [lesson], prior, DEVICE)[0]
+    said = [said_of_unseen(store, lesson, fold, model, prior) for fold, model in enumerate(models[1:])]
+    two = learned(lesson, models, prior, said)
     assert two.calibration.images == one.calibration.images == 7
     assert two.held_out.keys() == one.held_out.keys()
     np.testing.assert_allclose(two.calibration.shown_slope, one.calibration.shown_slope, rtol=1e-2)
@@ -87,7 +89,7 @@ def test_a_class_of_every_image_has_no_models(images):
     lesson = Lesson.of(everywhere, store, "c", RECIPE)
     assert lesson.nothing
     assert fit_lessons(store, [lesson], prior, DEVICE) == [[]]
-    assert learned(lesson, [], store, prior).model is None
+    assert learned(lesson, [], prior, []).model is None
 
 
 def test_chosen_boxes_are_the_best_of_each_image(images):

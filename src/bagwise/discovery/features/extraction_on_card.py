@@ -1,13 +1,14 @@
 """Proposals and features of many images with a graphics card: networks and averages there, the search for boxes here.
 
-Windows of images pass three stages side by side: threads decode them, the networks see them on the card, threads search
-for boxes. What the networks said waits on the card until the boxes are known. One thread speaks to the card, about many
-images at once, because threads that each launch hundreds of kernels spend their time handing Python's lock around.
+Windows of images pass three stages side by side: threads decode them, the networks see them on the card, threads or
+processes search for boxes. What the networks said waits on the card until the boxes are known. One thread speaks to the
+card, about many images at once, because threads that each launch hundreds of kernels spend their time handing Python's
+lock around.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -59,10 +60,16 @@ class CardExtractor(Extractor):
     features : CardRoiFeatures
     components, jobs
         As of `Extractor`; the threads decode images and search for boxes.
+
+    Attributes
+    ----------
+    search : Executor, optional
+        Searches for boxes in place of the threads.
     """
 
     propose: Looker
     features: CardRoiFeatures
+    search: Executor | None = None
     sample_bytes = 1_500_000_000  # these lie on the card
 
     def halves(self, root: Path, files: Sequence[str]) -> Iterator[tuple[str, Half | Problem]]:
@@ -117,11 +124,12 @@ class CardExtractor(Extractor):
         pixels = [each.image for each in readable.values()]
         sizes = [(image.shape[1], image.shape[0]) for image in pixels]
         looks: list[Future[Look]]
+        search = self.search or pool
         if isinstance(self.propose, CardLooker):
             maps = self.propose.maps_of([each.ready for each in readable.values()])
-            looks = [pool.submit(self.propose.look, each, size) for each, size in zip(maps, sizes)]
+            looks = [search.submit(self.propose.look, each, size) for each, size in zip(maps, sizes)]
         else:
-            looks = [pool.submit(self.propose, image) for image in pixels]
+            looks = [search.submit(self.propose, image) for image in pixels]
         prepared = self.features.prepare_all(pixels)
         seen = dict(zip(readable, map(_Seen, sizes, looks, prepared)))
         return {file: image if isinstance(image, Problem) else seen[file] for file, image in images.items()}

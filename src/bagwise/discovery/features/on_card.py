@@ -301,27 +301,28 @@ def resized(torch: Any, images: Any, rows: int, columns: int) -> Any:
     images : uint8 tensor (n, height, width, 3)
     rows, columns : int
     """
-    height, width = images.shape[1:3]
-    lines = images.permute(0, 1, 3, 2).double()
-    if columns != width:  # (n, height, 3, width) by (width, columns): one large product
-        lines = _rounded(torch, lines @ _weights(torch, width, columns, str(images.device)).T)
-    if rows != height:
-        tall = _weights(torch, height, rows, str(images.device)) @ lines.flatten(2)
-        lines = _rounded(torch, tall).unflatten(2, (3, columns))
-    return lines.transpose(1, 2).float()
+    planes = images.permute(0, 3, 1, 2).int().contiguous()
+    for axis, wanted in ((3, columns), (2, rows)):
+        if planes.shape[axis] != wanted:
+            planes = _filtered(torch, planes, axis, wanted)
+    return planes.float()
 
 
-def _rounded(torch: Any, sums: Any) -> Any:
-    return torch.floor((sums + (1 << (PILLOW_BITS - 1))) / (1 << PILLOW_BITS)).clamp(0, 255)
+def _filtered(torch: Any, planes: Any, axis: int, wanted: int) -> Any:
+    """Planes whose rows (axis 2) or columns (axis 3) are made as many as wanted, in whole numbers as Pillow does it."""
+    places, taps = _taps(torch, planes.shape[axis], wanted, str(planes.device))
+    total: Any = 1 << (PILLOW_BITS - 1)  # half of one
+    for place, tap in zip(places, taps):
+        total = total + planes.index_select(axis, place) * (tap if axis == 3 else tap[:, None])
+    return (total >> PILLOW_BITS).clamp_(0, 255)
 
 
 @lru_cache(maxsize=256)
-def _weights(torch: Any, size: int, wanted: int, device: str) -> Any:
-    """float64 (wanted, size): how much each pixel of a line weighs in each of a line of another size."""
+def _taps(torch: Any, size: int, wanted: int, device: str) -> tuple[Any, Any]:
+    """Which pixels of a line count in each of a line of another size, and how much: int32 (k, wanted) both."""
     first, taps = pillow_weights(size, wanted)
-    places = torch.from_numpy(np.minimum(first[:, None] + np.arange(taps.shape[1]), size - 1)).to(device)
-    weights = torch.zeros((wanted, size), dtype=torch.float64, device=device)
-    return weights.scatter_add_(1, places, torch.from_numpy(taps).to(device))
+    places = np.minimum(first + np.arange(taps.shape[1])[:, None], size - 1)
+    return tuple(torch.from_numpy(np.ascontiguousarray(each, np.int32)).to(device) for each in (places, taps.T))
 
 
 def pillow_weights(size: int, wanted: int) -> tuple[np.ndarray, np.ndarray]:

@@ -79,6 +79,23 @@ class Lesson:
         return [(np.ones(len(self.files), bool), self.recipe.steps), *rest]
 
 
+@dataclass(frozen=True)
+class Said:
+    """What a model says of the images of the fold that it was learned without, in the order of the lesson.
+
+    Attributes
+    ----------
+    presence : float array (n,)
+        `ScoredImage.presence`.
+    odds : float array (n,), agreed : bool array (n,)
+        As in `Agreement`; NaN and False for images that do not show the class.
+    """
+
+    presence: np.ndarray
+    odds: np.ndarray
+    agreed: np.ndarray
+
+
 def learn_class(
     images: ImageSet, store: FeatureStore, label: str, recipe: Recipe, prior: Objectness, device: str = "cpu"
 ) -> ClassModel:
@@ -97,51 +114,63 @@ def learn_class(
     """
     lesson = Lesson.of(images, store, label, recipe)
     if lesson.nothing:
-        return learned(lesson, [], store, prior)
+        return learned(lesson, [], prior, [])
     bags = bags_of(store, lesson.files, prior)
     models = [
         fit_model(replace(recipe, steps=steps), bags[rows], lesson.shown[rows], device) for rows, steps in lesson.fits()
     ]
     del bags  # large, and calibration reads a few images at a time
-    return learned(lesson, models, store, prior)
+    said = [said_of_unseen(store, lesson, number, model, prior) for number, model in enumerate(models[1:])]
+    return learned(lesson, models, prior, said)
 
 
-def learned(lesson: Lesson, models: Sequence[InstanceScorer], store: FeatureStore, prior: Objectness) -> ClassModel:
-    """A class from the models of its `Lesson.fits`: the first one, calibrated on what the others had not seen."""
+def learned(lesson: Lesson, models: Sequence[InstanceScorer], prior: Objectness, said: Sequence[Said]) -> ClassModel:
+    """A class from the models of its `Lesson.fits`: the first one, calibrated on what the others said of the unseen."""
     if lesson.nothing:
         alone = lesson.recipe.method == OBJECTNESS_ALONE
         ranking = Ranking.none() if alone else lesson.recipe.ranking
         return ClassModel(lesson.label, None, Calibration(), prior, ranking, trust=0.0)
-    trust = trust_in(int(lesson.shown.sum()))
-    found = ClassModel(lesson.label, models[0], Calibration(), prior, lesson.recipe.ranking, trust)
-    if len(models) == 1:
+    found = _uncalibrated(lesson, models[0], prior)
+    if not said:
         return found
-    return _calibrated(store, found, lesson, models[1:])
+    presence = np.empty(len(lesson.files))
+    odds, agreed = np.empty(len(lesson.files)), np.empty(len(lesson.files), bool)
+    for number, each in enumerate(said):
+        rows = lesson.fold == number
+        presence[rows], odds[rows], agreed[rows] = each.presence, each.odds, each.agreed
+    shown = lesson.shown
+    one_by_one = dict(zip(lesson.files, models[1:])) if len(said) == shown.sum() else {}
+    return replace(
+        found,
+        calibration=Calibration.fit(presence, shown),
+        held_out=one_by_one,
+        agreement=Agreement(odds[shown], agreed[shown]),
+    )
+
+
+def said_of_unseen(store: FeatureStore, lesson: Lesson, number: int, model: InstanceScorer, prior: Objectness) -> Said:
+    """What the model that was learned without a fold says of its images."""
+    of_class = _uncalibrated(lesson, model, prior)
+    rows = np.flatnonzero(lesson.fold == number)
+    shown = lesson.shown[rows]
+    presence, odds, agreed = np.empty(len(rows)), np.full(len(rows), np.nan), np.zeros(len(rows), bool)
+    presence[~shown] = presences(store, of_class, [lesson.files[row] for row in rows[~shown]])
+    images = score_images(store, of_class, [lesson.files[row] for row in rows[shown]])
+    for place, image in zip(np.flatnonzero(shown), images):
+        chosen = int(image.scores.argmax())
+        presence[place] = image.presence
+        odds[place] = place_log_odds(image.boxes, image.scores, np.array([chosen]))[0]
+        by_class, by_figure = image.boxes[image.alone.argmax()], image.boxes[image.figure.argmax()]
+        agreed[place] = same_place(by_class, by_figure)
+    return Said(presence, odds, agreed)
+
+
+def _uncalibrated(lesson: Lesson, model: InstanceScorer, prior: Objectness) -> ClassModel:
+    trust = trust_in(int(lesson.shown.sum()))
+    return ClassModel(lesson.label, model, Calibration(), prior, lesson.recipe.ranking, trust)
 
 
 def agreed_among(models: Sequence[ClassModel]) -> list[ClassModel]:
     """The classes of a run with the curve of confidence that they have in common: see `agreement_curve`."""
     curve = agreement_curve(model.agreement for model in models if model.agreement is not None)
     return [replace(model, calibration=model.calibration.agreeing(curve)) for model in models]
-
-
-def _calibrated(store: FeatureStore, model: ClassModel, lesson: Lesson, models: Sequence[InstanceScorer]) -> ClassModel:
-    """A class with what models say about images that they had not seen."""
-    files, y = lesson.files, lesson.shown
-    n_shown = int(y.sum())
-    presence = np.empty(len(y))
-    odds, agreed = np.empty(n_shown), np.empty(n_shown, bool)
-    for number, unseen in enumerate(models):
-        other = replace(model, model=unseen)
-        absent = np.flatnonzero((lesson.fold == number) & ~y)
-        presence[absent] = presences(store, other, [files[bag] for bag in absent])
-        shown = np.flatnonzero((lesson.fold == number) & y)
-        for bag, image in zip(shown, score_images(store, other, [files[bag] for bag in shown])):
-            chosen = int(image.scores.argmax())
-            presence[bag] = image.presence
-            odds[bag] = place_log_odds(image.boxes, image.scores, np.array([chosen]))[0]
-            by_class, by_figure = image.boxes[image.alone.argmax()], image.boxes[image.figure.argmax()]
-            agreed[bag] = same_place(by_class, by_figure)
-    one_by_one = dict(zip(files, models)) if len(models) == n_shown else {}
-    calibration = Calibration.fit(presence, y)
-    return replace(model, calibration=calibration, held_out=one_by_one, agreement=Agreement(odds, agreed))

@@ -48,10 +48,17 @@ class CardEdges(NetworkEdges):
         outputs : sequence of str
             "edges", "figure" or both.
         """
-        maps: list[list[np.ndarray]] = [[] for _ in padded]
-        for batch in in_batches([pixels.shape for pixels, _ in padded]):
-            pixels = np.stack([padded[i][0] for i in batch])
-            made = alone_on_card(partial(self.model.computed, pixels, outputs))
-            for place, i in enumerate(dict.fromkeys(batch)):
-                maps[i] = [np.ascontiguousarray(each[place, 0][padded[i][1]]) for each in made]
+        return alone_on_card(partial(self._maps_of, padded, outputs))
+
+    def _maps_of(self, padded: Sequence[Padded], outputs: Sequence[str]) -> list[list[np.ndarray]]:
+        torch, made = self.model.torch, []
+        with self.model.exactly():
+            for batch in in_batches([pixels.shape for pixels, _ in padded]):
+                pixels = torch.from_numpy(np.stack([padded[i][0] for i in batch])).to(self.device)
+                made.append((batch, torch.cat(self.model.run(pixels, outputs), dim=1)))
+            maps: list[list[np.ndarray]] = [[] for _ in padded]
+            # The card does all that before the first answer is waited for.
+            for batch, outcome in made:
+                for place, i in enumerate(dict.fromkeys(batch)):
+                    maps[i] = list(outcome[place][:, *padded[i][1]].contiguous().cpu().numpy())
         return maps

@@ -11,26 +11,29 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from joblib import Parallel, delayed
+from joblib.externals.loky import ProcessPoolExecutor
 
 from bagwise._utils.cluster import Cluster, scratch_folder
 from bagwise._utils.progress import track
-from bagwise._utils.threads import one_thread_to_a_task
+from bagwise._utils.threads import one_thread_from_now_on, one_thread_to_a_task
+from bagwise.discovery.features.extraction_on_card import CardExtractor
 from bagwise.discovery.features.remote import RemoteStore, is_url, place_of, publish_file
 from bagwise.discovery.features.store import FeatureStore
+from bagwise.discovery.learning.learn import learned
 from bagwise.discovery.learning.models import ClassModel
 from bagwise.discovery.run import shards
 from bagwise.discovery.run.settings import Settings, default_jobs
-from bagwise.discovery.run.tasks import LearnedTask, LearnTask, finish_learning, learn
+from bagwise.discovery.run.tasks import LearnTask, UnseenTask, ask_about_unseen, learn
 from bagwise.discovery.sources.imageset import ImageSet, Problem
 
 # Threads are started at once and share all memory, but wait for Python's lock between compiled loops: a third of the
 # time that it takes to find a class in an image. From this many on, that is longer than starting processes.
 PROCESSES_FROM = 8
+IDLE = 60  # seconds without work after which a process ends; the next task starts it again
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,6 +71,11 @@ class ThisMachine:
     def __init__(self, path: Path, settings: Settings, jobs: int) -> None:
         self._features: Any = settings.make_features()
         self._settings, self._jobs = settings, jobs
+        # loky's, as joblib has them: unlike those of the standard library they need no guard around the user's script.
+        # They are started with the first task.
+        self._processes = None
+        if jobs >= PROCESSES_FROM:
+            self._processes = ProcessPoolExecutor(jobs, timeout=IDLE, initializer=_get_ready)
         self.network = self._features.backbone.sha256
         self.store = FeatureStore(path, settings.store_settings(self._features.backbone))
 
@@ -76,6 +84,9 @@ class ThisMachine:
         if reduction_from is not None and self._settings.components and not reduction.exists():
             publish_file(reduction_from / shards.REDUCTION, str(self.store.path), shards.REDUCTION)
         extractor = self._settings.make_extractor(self._features, self._jobs)
+        if self._processes is not None and isinstance(extractor, CardExtractor):
+            self._start_processes()
+            extractor.search = self._processes
         with self.store:
             problems = extractor.fill(self.store, images.root, images.files)
         del extractor
@@ -84,10 +95,9 @@ class ThisMachine:
         return problems
 
     def map(self, work: Work[T, R], tasks: Sequence[T], what: str) -> list[R]:
-        if self._in_processes(len(tasks)):
-            jobs = (delayed(_in_process)(self.store.path, work, task) for task in tasks)
-            found = Parallel(self._jobs, return_as="generator", batch_size=1)(jobs)
-            return list(track(found, total=len(tasks), description=what))
+        if self._processes is not None and len(tasks) > self._jobs:
+            done = self._processes.map(partial(_in_process, self.store.path, work), tasks)
+            return list(track(done, total=len(tasks), description=what))
         with one_thread_to_a_task(), ThreadPoolExecutor(self._jobs) as pool:
             done = pool.map(lambda task: work(self.store, task), tasks)
             return list(track(done, total=len(tasks), description=what))
@@ -96,32 +106,41 @@ class ThisMachine:
         if tasks and tasks[0].on_card:
             from bagwise.discovery.learning.on_card import fit_lessons
 
-            with ThreadPoolExecutor(1) as beside:
-                if self._in_processes(len(tasks)):
-                    beside.submit(_start_processes, self._jobs)
-                lessons = [task.lesson(self.store) for task in tasks]
-                models = fit_lessons(self.store, lessons, tasks[0].prior)
-            finished = [LearnedTask(lesson, made, tasks[0].prior) for lesson, made in zip(lessons, models)]
-            return self.map(finish_learning, finished, "learning")
+            self._start_processes()
+            lessons, prior = [task.lesson(self.store) for task in tasks], tasks[0].prior
+            models = fit_lessons(self.store, lessons, prior)
+            unseen = [
+                UnseenTask(lesson, fold, model, prior)
+                for lesson, made in zip(lessons, models)
+                for fold, model in enumerate(made[1:])
+            ]
+            said = iter(self.map(ask_about_unseen, unseen, "learning"))
+            return [
+                learned(lesson, made, prior, [next(said) for _ in made[1:]]) for lesson, made in zip(lessons, models)
+            ]
         return self.map(learn, tasks, "learning")
 
-    def _in_processes(self, n_tasks: int) -> bool:
-        return n_tasks > self._jobs >= PROCESSES_FROM
+    def _start_processes(self) -> None:
+        """Start those that are not running, beside other work: it takes seconds."""
+        if self._processes is not None:
+            self._processes.submit(_nothing)
 
 
-def _start_processes(count: int) -> None:
-    """Start joblib's processes, which it keeps, and have them import what tasks need: both take seconds."""
-    Parallel(count)(delayed(_nothing)() for _ in range(count))
+def _get_ready() -> None:
+    """What each process does first: import what tasks need."""
+    import bagwise.discovery.proposals.outlines
+    import bagwise.discovery.proposals.search  # noqa: F401
+
+    one_thread_from_now_on()
 
 
 def _nothing() -> None:
-    """What a process can do only once it has imported this module, and so all that tasks need."""
+    """A task for which processes are started."""
 
 
 def _in_process(store: Path, work: Work[T, R], task: T) -> R:
-    # Opened for this task alone, which takes milliseconds: joblib's processes live on, and would hold the files open.
-    with one_thread_to_a_task():
-        return work(FeatureStore(store), task)
+    # Opened for this task alone, which takes milliseconds: processes live on, and would hold the files open.
+    return work(FeatureStore(store), task)
 
 
 def _give_back_memory() -> None:

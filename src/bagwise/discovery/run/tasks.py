@@ -12,7 +12,7 @@ import numpy as np
 
 from bagwise.base import InstanceScorer
 from bagwise.discovery.features.store import FeatureStore
-from bagwise.discovery.learning.learn import Lesson, learn_class, learned
+from bagwise.discovery.learning.learn import Lesson, Said, learn_class, said_of_unseen
 from bagwise.discovery.learning.localize import Answer, files_with, localize, rivals_of
 from bagwise.discovery.learning.models import RMI, ClassModel, Objectness, Recipe, example_rows
 from bagwise.discovery.learning.scoring import FILES_AT_ONCE, Rivals
@@ -41,11 +41,12 @@ class LearnTask:
 
 
 @dataclass(frozen=True)
-class LearnedTask:
-    """A class whose models are made, and are to be calibrated."""
+class UnseenTask:
+    """A model that was learned without a fold of its lesson, and is to be asked about that; see `said_of_unseen`."""
 
     lesson: Lesson
-    models: Sequence[InstanceScorer]
+    fold: int
+    model: InstanceScorer
     prior: Objectness
 
 
@@ -65,9 +66,9 @@ def learn(store: FeatureStore, task: LearnTask) -> ClassModel:
     return learn_class(task.examples, store, task.label, task.recipe, task.prior, task.device)
 
 
-def finish_learning(store: FeatureStore, task: LearnedTask) -> ClassModel:
-    """Calibrate one class."""
-    return learned(task.lesson, task.models, store, task.prior)
+def ask_about_unseen(store: FeatureStore, task: UnseenTask) -> Said:
+    """Ask one model of a class."""
+    return said_of_unseen(store, task.lesson, task.fold, task.model, task.prior)
 
 
 def find(store: FeatureStore, task: FindTask) -> list[Answer]:
