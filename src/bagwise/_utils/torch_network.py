@@ -118,6 +118,21 @@ class TorchNetwork:
         with self.torch.inference_mode(), flags:
             yield
 
+    def mark(self) -> Any:
+        """A place in the card's work, for `copies_from`; None where there is no card."""
+        return self.torch.cuda.current_stream().record_event() if self.device == "cuda" else None
+
+    @contextmanager
+    def copies_from(self, mark: Any) -> Iterator[None]:
+        """Where results are copied from the card once the work before a mark is done, beside the work after it."""
+        if mark is None:
+            yield
+            return
+        stream = self.torch.cuda.Stream()
+        stream.wait_event(mark)
+        with self.torch.cuda.stream(stream):
+            yield
+
     def run(self, batch: Any, outputs: Sequence[str]) -> list[Any]:
         """Some of the network's outputs, as tensors on the device; called by `alone_on_card`."""
         values = {self._input: batch}

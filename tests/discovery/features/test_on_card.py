@@ -112,7 +112,7 @@ def test_an_images_numbers_do_not_depend_on_the_images_beside_it(images, both):
     prepared = on_card.prepare_all(images)
     on_card.reduction = Reduction.fit(on_card.averages(prepared[0], sizes[0], boxes[0], np.arange(5)), 8)
     together = on_card.finish_all(prepared, sizes, boxes)
-    maps = detector.maps_of([detector.padded(image, BOTH) for image in images], BOTH)
+    maps = detector.finish(detector.begin([detector.padded(image, BOTH) for image in images], BOTH))
     for i, image in enumerate(images):
         alone = on_card.prepare(image, boxes[i])
         assert all(torch.equal(a, b) for a, b in zip(alone, prepared[i]))

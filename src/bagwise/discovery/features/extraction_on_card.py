@@ -126,11 +126,14 @@ class CardExtractor(Extractor):
         looks: list[Future[Look]]
         search = self.search or pool
         if isinstance(self.propose, CardLooker):
-            maps = self.propose.maps_of([each.ready for each in readable.values()])
+            ready = [each.ready for each in readable.values()]
+            begun = self.propose.begin(ready)
+            prepared = self.features.prepare_all(pixels)  # the card is busy with that while maps are copied
+            maps = self.propose.finish(ready, begun)
             looks = [search.submit(self.propose.look, each, size) for each, size in zip(maps, sizes)]
         else:
             looks = [search.submit(self.propose, image) for image in pixels]
-        prepared = self.features.prepare_all(pixels)
+            prepared = self.features.prepare_all(pixels)
         seen = dict(zip(readable, map(_Seen, sizes, looks, prepared)))
         return {file: image if isinstance(image, Problem) else seen[file] for file, image in images.items()}
 

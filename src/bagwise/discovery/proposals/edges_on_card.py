@@ -1,6 +1,7 @@
 """The package's edge network on a graphics card."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,33 +33,41 @@ class CardEdges(NetworkEdges):
         return set(self.model.outputs), int(self.model.metadata["stride"])
 
     def _run(self, image: np.ndarray, *outputs: str) -> list[np.ndarray]:
-        return self.maps_of([self.padded(image, outputs)], outputs)[0]
+        return self.finish(self.begin([self.padded(image, outputs)], outputs))[0]
 
     def padded(self, image: np.ndarray, outputs: Sequence[str]) -> Padded:
         """An image, uint8 (h, w, 3), as large as the network wants it for these outputs, and where it lies there."""
         return mirrored(image, self._multiple(outputs))
 
-    def maps_of(self, padded: Sequence[Padded], outputs: Sequence[str]) -> list[list[np.ndarray]]:
-        """Some of the network's maps of each image, float32 (h, w) in [0, 1].
+    def begin(self, padded: Sequence[Padded], outputs: Sequence[str]) -> "Begun":
+        """Have the card make some of the network's maps, "edges", "figure" or both, of what is `padded`."""
+        return alone_on_card(partial(self._begin, padded, outputs))
 
-        Parameters
-        ----------
-        padded : list
-            From `padded`.
-        outputs : sequence of str
-            "edges", "figure" or both.
-        """
-        return alone_on_card(partial(self._maps_of, padded, outputs))
-
-    def _maps_of(self, padded: Sequence[Padded], outputs: Sequence[str]) -> list[list[np.ndarray]]:
+    def _begin(self, padded: Sequence[Padded], outputs: Sequence[str]) -> "Begun":
         torch, made = self.model.torch, []
         with self.model.exactly():
             for batch in in_batches([pixels.shape for pixels, _ in padded]):
                 pixels = torch.from_numpy(np.stack([padded[i][0] for i in batch])).to(self.device)
                 made.append((batch, torch.cat(self.model.run(pixels, outputs), dim=1)))
-            maps: list[list[np.ndarray]] = [[] for _ in padded]
-            # The card does all that before the first answer is waited for.
-            for batch, outcome in made:
+        return Begun(made, [inside for _, inside in padded], self.model.mark())
+
+    def finish(self, begun: "Begun") -> list[list[np.ndarray]]:
+        """The maps of each image, float32 (h, w) in [0, 1]: once the card has made them, whatever else it has to do."""
+        return alone_on_card(partial(self._finish, begun))
+
+    def _finish(self, begun: "Begun") -> list[list[np.ndarray]]:
+        maps: list[list[np.ndarray]] = [[] for _ in begun.inside]
+        with self.model.exactly(), self.model.copies_from(begun.mark):
+            for batch, made in begun.made:
                 for place, i in enumerate(dict.fromkeys(batch)):
-                    maps[i] = list(outcome[place][:, *padded[i][1]].contiguous().cpu().numpy())
+                    maps[i] = list(made[place][:, *begun.inside[i]].contiguous().cpu().numpy())
         return maps
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Maps that a card is at work on: the batches with their tensors, where each image lies, and a mark after them."""
+
+    made: Sequence[tuple[list[int], Any]]
+    inside: Sequence[tuple[slice, slice]]
+    mark: Any

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bagwise.discovery.proposals.edges_on_card import CardEdges, Padded
+from bagwise.discovery.proposals.edges_on_card import Begun, CardEdges, Padded
 from bagwise.discovery.proposals.look import Looker, SeenMaps, working_copy
 
 
@@ -18,9 +18,13 @@ class CardLooker(Looker):
         small = working_copy(image)
         return None if small is None else self.detector.padded(small, self._outputs)
 
-    def maps_of(self, images: Sequence[Padded | None]) -> list[SeenMaps | None]:
-        """The `maps` of each of several images that are `ready`."""
-        seen = iter(self.detector.maps_of([each for each in images if each is not None], self._outputs))
+    def begin(self, images: Sequence[Padded | None]) -> Begun:
+        """Have the card look at images that are `ready`."""
+        return self.detector.begin([each for each in images if each is not None], self._outputs)
+
+    def finish(self, images: Sequence[Padded | None], begun: Begun) -> list[SeenMaps | None]:
+        """The `maps` of each of these images."""
+        seen = iter(self.detector.finish(begun))
         return [None if each is None else self._pair(next(seen)) for each in images]
 
     @property

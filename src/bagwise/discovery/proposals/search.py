@@ -31,6 +31,7 @@ SAME = 0.75
 # Boxes sharpened for each box wanted: dropping near-duplicates leaves a part of them, and the more there were to choose
 # from, the tighter they fit.
 SHARPENED_PER_BOX = 8
+LEAST_TIE = np.float32(MIN_AFFINITY)  # compared with numbers of this kind
 
 
 class Index(NamedTuple):
@@ -44,6 +45,8 @@ class Index(NamedTuple):
         Groups met along every row (column), each run of equal labels once.
     row_place : int32 array (h, w + 1), column_place : int32 array (w, h + 1)
         Runs of the row (column) up to pixel c, exclusive, are those before ``place[r, c]``.
+    norms : float64 array (h + w + 1,)
+        What the score of a box of this width and height together is multiplied by.
     """
 
     groups: np.ndarray
@@ -52,6 +55,7 @@ class Index(NamedTuple):
     row_place: np.ndarray
     column_runs: np.ndarray
     column_place: np.ndarray
+    norms: np.ndarray
 
 
 def search_boxes(
@@ -127,11 +131,10 @@ def make_windows(height: int, width: int, alpha: float) -> np.ndarray:
 def build_index(thin: np.ndarray, contours: Contours) -> Index:
     """Look-up tables for `score_box`."""
     labels = contours.labels
-    return Index(
-        *_integrals(thin, labels, contours.strength, contours.x, contours.y),
-        *_runs(labels),
-        *_runs(np.ascontiguousarray(labels.T)),
-    )
+    groups, edges = _integrals(thin, labels, contours.strength, contours.x, contours.y)
+    row_runs, row_place = _runs(labels)
+    column_runs, column_place = _runs(np.ascontiguousarray(labels.T))
+    return Index(groups, edges, row_runs, row_place, column_runs, column_place, _norms(sum(labels.shape)))
 
 
 @loop
@@ -175,6 +178,16 @@ def _runs(labels):
 
 
 @loop
+def _norms(largest):
+    """A power takes as long as a whole box that is given up early."""
+    norms = np.empty(largest + 1)
+    norms[0] = 0.0
+    for together in range(1, largest + 1):
+        norms[together] = (together / 2.0) ** -KAPPA
+    return norms
+
+
+@loop
 def _inside(table, x1, y1, x2, y2):
     return table[y2, x2] - table[y1, x2] - table[y2, x1] + table[y1, x1]
 
@@ -202,7 +215,7 @@ def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
     """
     tied, stamps, waiting, queue = scratch
     width, height = x2 - x1, y2 - y1
-    norm = ((width + height) / 2.0) ** -KAPPA
+    norm = index.norms[width + height]
     quarter_x, quarter_y = width // 4, height // 4
     value = _inside(index.groups, x1, y1, x2, y2) - _inside(
         index.edges, x1 + quarter_x, y1 + quarter_y, x2 - quarter_x, y2 - quarter_y
@@ -237,8 +250,8 @@ def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
                 tail += 1
                 if x1 <= contours.x[group] < x2 and y1 <= contours.y[group] < y2:
                     value -= contours.strength[group]
-    if value * norm <= floor:
-        return 0.0
+        if value * norm <= floor:
+            return 0.0
     # Spread from the rim; a group whose tie grows stronger is visited again. The queue is a ring, in which each group
     # waits once at most.
     head = 0
@@ -246,10 +259,11 @@ def score_box(x1, y1, x2, y2, floor, index, contours, scratch, stamp):
         group = queue[head]
         head = head + 1 if head + 1 < len(queue) else 0
         waiting[group] = -1
+        own = tied[group]
         for k in range(contours.starts[group], contours.starts[group + 1]):
-            chain = tied[group] * contours.affinity[k]
+            chain = own * contours.affinity[k]
             other = contours.neighbours[k]
-            if chain < MIN_AFFINITY or (stamps[other] == stamp and tied[other] >= chain):
+            if chain < LEAST_TIE or (stamps[other] == stamp and tied[other] >= chain):
                 continue
             x, y = contours.x[other], contours.y[other]
             if (x < x1) | (x >= x2) | (y < y1) | (y >= y2):  # one jump, which is guessed wrong less often than four
@@ -276,6 +290,7 @@ def _lent_index(index):
         lent(index.row_place),
         lent(index.column_runs),
         lent(index.column_place),
+        lent(index.norms),
     )
 
 

@@ -69,13 +69,15 @@ class ThisMachine:
     """Threads of this process; where there are many cores and much to do with what is stored, processes."""
 
     def __init__(self, path: Path, settings: Settings, jobs: int) -> None:
-        self._features: Any = settings.make_features()
         self._settings, self._jobs = settings, jobs
         # loky's, as joblib has them: unlike those of the standard library they need no guard around the user's script.
         # They are started with the first task.
         self._processes = None
         if jobs >= PROCESSES_FROM:
             self._processes = ProcessPoolExecutor(jobs, timeout=IDLE, initializer=_get_ready)
+        if settings.device != "cpu":
+            self._start_processes()  # beside the import of torch, which takes seconds too
+        self._features: Any = settings.make_features()
         self.network = self._features.backbone.sha256
         self.store = FeatureStore(path, settings.store_settings(self._features.backbone))
 
@@ -84,8 +86,7 @@ class ThisMachine:
         if reduction_from is not None and self._settings.components and not reduction.exists():
             publish_file(reduction_from / shards.REDUCTION, str(self.store.path), shards.REDUCTION)
         extractor = self._settings.make_extractor(self._features, self._jobs)
-        if self._processes is not None and isinstance(extractor, CardExtractor):
-            self._start_processes()
+        if isinstance(extractor, CardExtractor):
             extractor.search = self._processes
         with self.store:
             problems = extractor.fill(self.store, images.root, images.files)

@@ -160,14 +160,14 @@ def discover(
     """
     settings = settings or Settings()
     check_method(settings.recipe.method)
-    if settings.device == "cuda" and settings.recipe.method == RMI and cluster is None:
-        from bagwise.rmi.torch_solver import torch_for
-
-        torch_for("cuda")  # no card is better said now than after the features
     images = source if isinstance(source, ImageSet) else read_source(source, labels, split)
     with sole_use(output):
         run = _Run(Path(output), say)
         executor = make_executor(run.folder, settings, jobs, cluster, store_at)
+        if settings.device == "cuda" and settings.recipe.method == RMI and cluster is None:
+            from bagwise.rmi.torch_solver import torch_for
+
+            torch_for("cuda")  # that the card cannot learn is better said now than after the features
         return _discover(images, run, settings, snapshots, executor)
 
 
