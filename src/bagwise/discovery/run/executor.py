@@ -57,26 +57,42 @@ class Executor(Protocol):
 
 
 def make_executor(
-    folder: Path, settings: Settings, jobs: int | None, cluster: Cluster | None, store_at: str | None
+    folder: Path,
+    settings: Settings,
+    jobs: int | None,
+    cluster: Cluster | None,
+    store_at: str | None,
+    processes: ProcessPoolExecutor | None = None,
 ) -> Executor:
-    """This machine, or the cluster when there is one."""
+    """This machine, with its processes if there are any already, or the cluster when there is one."""
     if cluster is not None:
         return OnCluster(cluster, folder / "store", settings, store_at)
-    return ThisMachine(folder / "store", settings, jobs or default_jobs())
+    jobs = jobs or default_jobs()
+    return ThisMachine(folder / "store", settings, jobs, processes or make_processes(jobs))
+
+
+def make_processes(jobs: int | None) -> ProcessPoolExecutor | None:
+    """Processes for that many jobs, which are started with the first task; none where threads serve better.
+
+    loky's, as joblib has them: unlike those of the standard library they need no guard around the user's script.
+    """
+    jobs = jobs or default_jobs()
+    if jobs < PROCESSES_FROM:
+        return None
+    return ProcessPoolExecutor(jobs, timeout=IDLE, initializer=one_thread_from_now_on)
+
+
+def start(processes: ProcessPoolExecutor | None) -> None:
+    """Start processes now, with what all searches for boxes need and no more."""
+    if processes is not None:
+        processes.submit(one_thread_from_now_on)
 
 
 class ThisMachine:
     """Threads of this process; where there are many cores and much to do with what is stored, processes."""
 
-    def __init__(self, path: Path, settings: Settings, jobs: int) -> None:
-        self._settings, self._jobs = settings, jobs
-        # loky's, as joblib has them: unlike those of the standard library they need no guard around the user's script.
-        # They are started with the first task.
-        self._processes = None
-        if jobs >= PROCESSES_FROM:
-            self._processes = ProcessPoolExecutor(jobs, timeout=IDLE, initializer=_get_ready)
-        if settings.device != "cpu":
-            self._start_processes()  # beside the import of torch, which takes seconds too
+    def __init__(self, path: Path, settings: Settings, jobs: int, processes: ProcessPoolExecutor | None) -> None:
+        self._settings, self._jobs, self._processes = settings, jobs, processes
         self._features: Any = settings.make_features()
         self.network = self._features.backbone.sha256
         self.store = FeatureStore(path, settings.store_settings(self._features.backbone))
@@ -107,9 +123,10 @@ class ThisMachine:
         if tasks and tasks[0].on_card:
             from bagwise.discovery.learning.on_card import fit_lessons
 
-            self._start_processes()
+            self._ready_for_tasks()
             lessons, prior = [task.lesson(self.store) for task in tasks], tasks[0].prior
-            models = fit_lessons(self.store, lessons, prior)
+            with one_thread_to_a_task():  # what is left for this processor is small
+                models = fit_lessons(self.store, lessons, prior)
             unseen = [
                 UnseenTask(lesson, fold, model, prior)
                 for lesson, made in zip(lessons, models)
@@ -121,22 +138,15 @@ class ThisMachine:
             ]
         return self.map(learn, tasks, "learning")
 
-    def _start_processes(self) -> None:
-        """Start those that are not running, beside other work: it takes seconds."""
+    def _ready_for_tasks(self) -> None:
+        """Have each process import what tasks need, while the card learns."""
         if self._processes is not None:
-            self._processes.submit(_nothing)
-
-
-def _get_ready() -> None:
-    """What each process does first: import what tasks need."""
-    import bagwise.discovery.proposals.outlines
-    import bagwise.discovery.proposals.search  # noqa: F401
-
-    one_thread_from_now_on()
+            for _ in range(self._jobs):
+                self._processes.submit(_nothing)
 
 
 def _nothing() -> None:
-    """A task for which processes are started."""
+    """What a process can do only once it has imported this module, and so all that tasks need."""
 
 
 def _in_process(store: Path, work: Work[T, R], task: T) -> R:
