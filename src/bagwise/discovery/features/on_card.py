@@ -203,7 +203,8 @@ class CardRoiFeatures(RoiFeatures):
         shrink = min(1.0, (MOST_CELLS / (grid[0] * grid[1])) ** 0.5)
         few = [max(1, int(count * shrink)) for count in grid]
         down, across = (_cell_shares(torch, *each, str(narrow.device)) for each in zip(few, grid))
-        fewer = torch.einsum("ry,byxk,cx->brck", down, narrow.reshape(len(narrow), *grid, -1), across)
+        fewer = (down @ narrow.reshape(len(narrow), grid[0], -1)).unflatten(2, (grid[1], -1))
+        fewer = across @ fewer
         return _unit(fewer @ alike - offset)
 
     def _where(self, sizes: Sequence[Size], boxes: Sequence[np.ndarray], count: int) -> _Where:

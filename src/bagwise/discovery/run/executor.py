@@ -20,7 +20,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from bagwise._utils.cluster import Cluster, scratch_folder
 from bagwise._utils.progress import track
 from bagwise._utils.threads import one_thread_from_now_on, one_thread_to_a_task
-from bagwise.discovery.features.extraction_on_card import CardExtractor
+from bagwise.discovery.features.extraction_on_card import CORES_OF_THE_CARD, CardExtractor
 from bagwise.discovery.features.remote import RemoteStore, is_url, place_of, publish_file
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.learn import learned
@@ -62,37 +62,40 @@ def make_executor(
     jobs: int | None,
     cluster: Cluster | None,
     store_at: str | None,
-    processes: ProcessPoolExecutor | None = None,
+    searchers: ProcessPoolExecutor | None = None,
 ) -> Executor:
-    """This machine, with its processes if there are any already, or the cluster when there is one."""
+    """This machine, with what `start_searchers` has started, or the cluster when there is one."""
     if cluster is not None:
         return OnCluster(cluster, folder / "store", settings, store_at)
-    jobs = jobs or default_jobs()
-    return ThisMachine(folder / "store", settings, jobs, processes or make_processes(jobs))
+    return ThisMachine(folder / "store", settings, jobs or default_jobs(), searchers)
 
 
-def make_processes(jobs: int | None) -> ProcessPoolExecutor | None:
-    """Processes for that many jobs, which are started with the first task; none where threads serve better.
+def start_searchers(device: str, jobs: int | None, cluster: Cluster | None) -> ProcessPoolExecutor | None:
+    """Processes that search for boxes beside a card, with all they need for that; none where threads serve better."""
+    if device == "cpu" or cluster is not None:
+        return None
+    searchers = _processes(jobs or default_jobs(), spare=CORES_OF_THE_CARD)
+    if searchers is not None:
+        searchers.submit(one_thread_from_now_on)
+    return searchers
+
+
+def _processes(jobs: int, spare: int = 0) -> ProcessPoolExecutor | None:
+    """Processes for that many jobs but a few, which are started with the first task.
 
     loky's, as joblib has them: unlike those of the standard library they need no guard around the user's script.
     """
-    jobs = jobs or default_jobs()
     if jobs < PROCESSES_FROM:
         return None
-    return ProcessPoolExecutor(jobs, timeout=IDLE, initializer=one_thread_from_now_on)
-
-
-def start(processes: ProcessPoolExecutor | None) -> None:
-    """Start processes now, with what all searches for boxes need and no more."""
-    if processes is not None:
-        processes.submit(one_thread_from_now_on)
+    return ProcessPoolExecutor(max(1, jobs - spare), timeout=IDLE, initializer=one_thread_from_now_on)
 
 
 class ThisMachine:
     """Threads of this process; where there are many cores and much to do with what is stored, processes."""
 
-    def __init__(self, path: Path, settings: Settings, jobs: int, processes: ProcessPoolExecutor | None) -> None:
-        self._settings, self._jobs, self._processes = settings, jobs, processes
+    def __init__(self, path: Path, settings: Settings, jobs: int, searchers: ProcessPoolExecutor | None = None) -> None:
+        self._settings, self._jobs, self._searchers = settings, jobs, searchers
+        self._processes = _processes(jobs)
         self._features: Any = settings.make_features()
         self.network = self._features.backbone.sha256
         self.store = FeatureStore(path, settings.store_settings(self._features.backbone))
@@ -103,11 +106,13 @@ class ThisMachine:
             publish_file(reduction_from / shards.REDUCTION, str(self.store.path), shards.REDUCTION)
         extractor = self._settings.make_extractor(self._features, self._jobs)
         if isinstance(extractor, CardExtractor):
-            extractor.search = self._processes
+            extractor.search = self._searchers
         with self.store:
             problems = extractor.fill(self.store, images.root, images.files)
         del extractor
         self._features = None
+        if self._searchers is not None:
+            self._searchers.shutdown(wait=False)
         _give_back_memory()
         return problems
 
