@@ -62,22 +62,22 @@ def make_executor(
     jobs: int | None,
     cluster: Cluster | None,
     store_at: str | None,
-    searchers: ProcessPoolExecutor | None = None,
+    processes: ProcessPoolExecutor | None = None,
 ) -> Executor:
-    """This machine, with what `start_searchers` has started, or the cluster when there is one."""
+    """This machine, with the processes that are started already, or the cluster when there is one."""
     if cluster is not None:
         return OnCluster(cluster, folder / "store", settings, store_at)
-    return ThisMachine(folder / "store", settings, jobs or default_jobs(), searchers)
+    return ThisMachine(folder / "store", settings, jobs or default_jobs(), processes)
 
 
-def start_searchers(device: str, jobs: int | None, cluster: Cluster | None) -> ProcessPoolExecutor | None:
-    """Processes that search for boxes beside a card, with all they need for that; none where threads serve better."""
+def start_beside_card(device: str, jobs: int | None, cluster: Cluster | None) -> ProcessPoolExecutor | None:
+    """Start processes that search for boxes beside a card; none where there is no card, or threads serve better."""
     if device == "cpu" or cluster is not None:
         return None
-    searchers = _processes(jobs or default_jobs(), spare=CORES_OF_THE_CARD)
-    if searchers is not None:
-        searchers.submit(one_thread_from_now_on)
-    return searchers
+    processes = _processes(jobs or default_jobs(), spare=CORES_OF_THE_CARD)
+    if processes is not None:
+        processes.submit(one_thread_from_now_on)
+    return processes
 
 
 def _processes(jobs: int, spare: int = 0) -> ProcessPoolExecutor | None:
@@ -93,9 +93,9 @@ def _processes(jobs: int, spare: int = 0) -> ProcessPoolExecutor | None:
 class ThisMachine:
     """Threads of this process; where there are many cores and much to do with what is stored, processes."""
 
-    def __init__(self, path: Path, settings: Settings, jobs: int, searchers: ProcessPoolExecutor | None = None) -> None:
-        self._settings, self._jobs, self._searchers = settings, jobs, searchers
-        self._processes = _processes(jobs)
+    def __init__(self, path: Path, settings: Settings, jobs: int, processes: ProcessPoolExecutor | None = None) -> None:
+        self._settings, self._jobs = settings, jobs
+        self._processes = processes or _processes(jobs)
         self._features: Any = settings.make_features()
         self.network = self._features.backbone.sha256
         self.store = FeatureStore(path, settings.store_settings(self._features.backbone))
@@ -106,13 +106,11 @@ class ThisMachine:
             publish_file(reduction_from / shards.REDUCTION, str(self.store.path), shards.REDUCTION)
         extractor = self._settings.make_extractor(self._features, self._jobs)
         if isinstance(extractor, CardExtractor):
-            extractor.search = self._searchers
+            extractor.search = self._processes
         with self.store:
             problems = extractor.fill(self.store, images.root, images.files)
         del extractor
         self._features = None
-        if self._searchers is not None:
-            self._searchers.shutdown(wait=False)
         _give_back_memory()
         return problems
 
@@ -144,7 +142,7 @@ class ThisMachine:
         return self.map(learn, tasks, "learning")
 
     def _ready_for_tasks(self) -> None:
-        """Have each process import what tasks need, while the card learns."""
+        """Have each process import what tasks need, while the card learns: to search for boxes they needed less."""
         if self._processes is not None:
             for _ in range(self._jobs):
                 self._processes.submit(_nothing)

@@ -24,7 +24,7 @@ from bagwise.discovery.learning.learn import agreed_among
 from bagwise.discovery.learning.localize import Answer
 from bagwise.discovery.learning.models import OBJECTNESS_ALONE, RMI, ClassModel, Objectness, Recipe, check_method
 from bagwise.discovery.learning.snapshots import STEPS, snapshots_of_class
-from bagwise.discovery.run.executor import Executor, make_executor, start_searchers
+from bagwise.discovery.run.executor import Executor, make_executor, start_beside_card
 from bagwise.discovery.run.folder import RunFolder, model_paths
 from bagwise.discovery.run.models import load_models
 from bagwise.discovery.run.settings import Settings
@@ -160,7 +160,7 @@ def discover(
     """
     settings = settings or Settings()
     check_method(settings.recipe.method)
-    searchers = start_searchers(settings.device, jobs, cluster)  # beside the import of torch, which takes seconds too
+    processes = start_beside_card(settings.device, jobs, cluster)  # beside the import of torch, which takes seconds too
     if settings.device == "cuda" and settings.recipe.method == RMI and cluster is None:
         from bagwise.rmi.torch_solver import torch_for
 
@@ -168,7 +168,7 @@ def discover(
     images = source if isinstance(source, ImageSet) else read_source(source, labels, split)
     with sole_use(output):
         run = _Run(Path(output), say)
-        executor = make_executor(run.folder, settings, jobs, cluster, store_at, searchers)
+        executor = make_executor(run.folder, settings, jobs, cluster, store_at, processes)
         return _discover(images, run, settings, snapshots, executor)
 
 
@@ -231,11 +231,11 @@ def discover_unlabelled(
     settings = replace(Settings.from_dict(former.manifest["settings"]), device=device)
     if Path(output).resolve() == former.path.resolve():
         raise ValueError(f"{output} is the run that the models come from: choose another output folder")
-    searchers = start_searchers(device, jobs, cluster)
+    processes = start_beside_card(device, jobs, cluster)
     images = source if isinstance(source, ImageSet) else read_unlabelled(source)
     with sole_use(output):
         run = _Run(Path(output), say)
-        executor = make_executor(run.folder, settings, jobs, cluster, store_at, searchers)
+        executor = make_executor(run.folder, settings, jobs, cluster, store_at, processes)
         return _discover_unlabelled(former, images, run, settings, executor, threshold)
 
 
