@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
@@ -27,12 +29,15 @@ from bagwise import (
     OnInstances,
     PPMMKernelSVC,
 )
-from bagwise.preprocessing import gaussian_gamma, mean_and_variance
+from bagwise.preprocessing import column_medians, gaussian_gamma, mean_and_variance
 
 
 @parametrize_with_checks(
     [
-        *(InstanceScaler(scaling) for scaling in ("auto", "standard", "unit", "standard-unit", "global", None)),
+        *(
+            InstanceScaler(scaling)
+            for scaling in ("auto", "standard", "unit", "standard-unit", "root-unit", "global", None)
+        ),
         InstanceNystroem(n_components=8, random_state=0),
         OnInstances(StandardScaler(with_mean=False)),
         OnInstances(PCA(1, random_state=0)),
@@ -40,6 +45,11 @@ from bagwise.preprocessing import gaussian_gamma, mean_and_variance
 )
 def test_scikit_learn_checks(estimator, check):
     assert check(estimator) is None, "a check that fails raises"
+
+
+def rooted(table):
+    away = table - np.median(table, axis=0)
+    return np.sign(away) * np.sqrt(np.abs(away))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -51,6 +61,7 @@ def test_scaler_is_scikit_learns(dtype):
         "standard": standard,
         "unit": normalize(bags.instances),
         "standard-unit": normalize(standard),
+        "root-unit": normalize(StandardScaler().fit_transform(rooted(bags.instances.astype(float)))),
         "auto": standard,  # of five columns
         "global": bags.instances / np.sqrt(np.mean(np.sum(bags.instances.astype(float) ** 2, axis=1))),
         None: bags.instances,
@@ -77,7 +88,7 @@ def test_a_single_column_is_enough(kind):
     assert kind().fit(bags[:80], y[:80]).score(bags[80:], y[80:]) >= 0.9
 
 
-@pytest.mark.parametrize("scaling", ["auto", "unit", "standard", "standard-unit", "global", None])
+@pytest.mark.parametrize("scaling", ["auto", "unit", "standard", "standard-unit", "root-unit", "global", None])
 def test_sparse_stays_sparse(scaling):
     bags, _ = concept_problem()
     table = np.where(bags.instances > 0.5, bags.instances, 0)
@@ -87,6 +98,8 @@ def test_sparse_stays_sparse(scaling):
     assert scaled.instances.nnz == csr.instances.nnz
     if scaling == "standard-unit":
         expected = normalize(StandardScaler(with_mean=False).fit_transform(table))
+    elif scaling == "root-unit":
+        expected = normalize(StandardScaler(with_mean=False).fit_transform(np.sqrt(table)))
     elif scaling == "standard":
         expected = StandardScaler(with_mean=False).fit_transform(table)
     elif scaling == "global":
@@ -98,14 +111,24 @@ def test_sparse_stays_sparse(scaling):
 
 def test_sparse_after_a_dense_fit():
     bags, _ = concept_problem()
-    scaler = InstanceScaler("standard").fit(bags)
-    csr = scaler.transform(bags.with_instances(sparse.csr_array(bags.instances)))
-    np.testing.assert_allclose(csr.instances, scaler.transform(bags).instances)
+    for scaling in ("standard", "root-unit"):
+        scaler = InstanceScaler(scaling).fit(bags)
+        csr = scaler.transform(bags.with_instances(sparse.csr_array(bags.instances)))
+        np.testing.assert_allclose(csr.instances, scaler.transform(bags).instances)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=9).filter(any), st.integers(0, 99))
+def test_a_bag_of_weight_two_counts_as_the_bag_twice(weights, seed):
+    table = np.random.default_rng(seed).integers(0, 4, (len(weights), 3)).astype(float)
+    np.testing.assert_allclose(
+        column_medians(table, np.array(weights, float)), np.median(np.repeat(table, weights, axis=0), axis=0)
+    )
 
 
 def test_constant_columns_and_zero_rows_become_zero():
     bags = Bags([np.array([[0.1, 1.0], [0.1, 2.0]]), np.array([[0.1, 3.0]])])
-    assert not InstanceScaler("standard").fit_transform(bags).instances[:, 0].any()
+    for scaling in ("standard", "root-unit"):
+        assert not InstanceScaler(scaling).fit_transform(bags).instances[:, 0].any()
     for scaling in ("unit", "global"):
         assert not InstanceScaler(scaling).fit_transform(Bags([np.zeros((2, 2))])).instances.any()
 

@@ -270,7 +270,7 @@ class LamPathDisplay(_Display):
     >>> model = RMISVC(random_state=0).fit(*load_musk1())
     >>> display = LamPathDisplay.from_estimator(model)
     >>> len(display.ax_.get_legend().get_texts())
-    5
+    7
     """
 
     def __init__(self, path: Mapping[str, NDArray]) -> None:

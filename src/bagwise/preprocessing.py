@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -32,7 +33,8 @@ from bagwise._utils.sklearn_private import (
 from bagwise.bags import Bags, is_ragged
 from bagwise.base import FloatArray, check_bags
 
-SCALINGS = ("auto", "standard", "unit", "standard-unit", "global", None)
+SCALINGS = ("auto", "standard", "unit", "standard-unit", "root-unit", "global", None)
+UNIT_SCALINGS = ("unit", "standard-unit", "root-unit")  # after which all instances have length one
 SCALING_CONSTRAINT = [StrOptions({name for name in SCALINGS if name}), None]
 GAMMA_CONSTRAINT = [StrOptions({"scale", "distance"}), Interval(Real, 0, None, closed="neither")]
 ROWS_AT_ONCE = 4096
@@ -152,19 +154,23 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
 
     Parameters
     ----------
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default "auto"
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}, default "auto"
         "standard" gives each column mean 0 and variance 1 over all instances (CSR columns are not centred, so that
         they stay sparse); "unit" divides each instance by its Euclidean norm; "standard-unit" does one after the other;
-        "global" divides all of them by one number, the root mean square of their norms, for data whose lengths tell
-        something, such as weighted words; None changes nothing. "auto" is "unit" on sparse data, "standard" on dense
+        "root-unit" does both to the square roots of how far values lie from their column's median, above or below it,
+        so that few large values do not drown the many small ones (of CSR, from zero); "global" divides all of them by
+        one number, the root mean square of their norms, for data whose lengths tell something, such as weighted words;
+        None changes nothing. "auto" is "unit" on sparse data, "standard" on dense
         data of ten columns or fewer, and "standard-unit" where there are more.
 
     Attributes
     ----------
     scaling_ : str or None
         What was done; never "auto".
+    centre_ : (n_features,) array or None
+        From where roots are taken: the median of each column, of a file that is larger than memory of a first block.
     mean_ : (n_features,) array or None
-        What is subtracted from each column.
+        What is subtracted from each column, or from its roots.
     scale_ : (n_features,) array or None
         What each column is then divided by; infinity for a column without variance, which becomes 0.
 
@@ -200,22 +206,39 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
         x, weight = bags.instances, row_weights(bags, sample_weight)
         is_sparse = sparse.issparse(x)
         self.scaling_ = automatic_scaling(x) if self.scaling == "auto" else self.scaling
-        self.mean_ = self.scale_ = None
-        if self.scaling_ in ("standard", "standard-unit"):
+        self.centre_ = self.mean_ = self.scale_ = None
+        if self.scaling_ in ("standard", "standard-unit", "root-unit"):
             mean, variance = mean_and_variance(x, weight)
-            if not is_sparse:
-                self.mean_ = mean.astype(x.dtype)
             deviation = np.sqrt(variance)
             # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it.
             constant = deviation <= _rounding(x) * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
+            if self.scaling_ == "root-unit":
+                if not is_sparse:
+                    self.centre_ = column_medians(x, weight).astype(x.dtype)
+                mean, variance = mean_and_variance(x, weight, self._rooted)
+                deviation = np.sqrt(variance)
+                constant |= deviation == 0
+            if not is_sparse:
+                self.mean_ = mean.astype(x.dtype)
             self.scale_ = np.where(constant, np.inf, deviation).astype(x.dtype)
         elif self.scaling_ == "global":
             size = np.sqrt(_mean_square(x, weight))
             self.scale_ = np.full(x.shape[1], size if size > 0 else 1, dtype=x.dtype)
         return self
 
+    def _rooted(self, instances: Any) -> Any:
+        """Square roots of the distances from the centre, with the sign of the side; a copy."""
+        if sparse.issparse(instances):
+            data = _signed_roots(instances.data)
+            return type(instances)((data, instances.indices, instances.indptr), shape=instances.shape)
+        return _signed_roots(instances if self.centre_ is None else instances - self.centre_)
+
     def _rows(self, instances: Any) -> Any:
-        unit = self.scaling_ in ("unit", "standard-unit")
+        unit = self.scaling_ in UNIT_SCALINGS
+        if self.centre_ is not None and sparse.issparse(instances):
+            return self._rows(instances.toarray())
+        if self.scaling_ == "root-unit":
+            instances = self._rooted(instances)
         if sparse.issparse(instances):
             if self.mean_ is not None:  # centred columns are dense anyway
                 return self._rows(instances.toarray())
@@ -362,21 +385,46 @@ def row_weights(bags: Bags, sample_weight: ArrayLike | None) -> FloatArray | Non
     return None if np.ptp(weight) == 0 else np.repeat(weight, bags.sizes)
 
 
-def mean_and_variance(x: Any, weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """(n_features,) weighted mean and variance of each column; dense rows are read twice, a block at a time."""
+def mean_and_variance(
+    x: Any, weight: FloatArray | None = None, of: Callable[[Any], Any] = lambda rows: rows
+) -> tuple[FloatArray, FloatArray]:
+    """(n_features,) weighted mean and variance of each column, or of what ``of`` makes of the rows.
+
+    Dense rows are read twice, a block at a time.
+    """
     if sparse.issparse(x):
-        mean, variance = mean_variance_axis(x.astype(np.float64), axis=0, weights=weight)
+        mean, variance = mean_variance_axis(of(x).astype(np.float64), axis=0, weights=weight)
         return mean, np.maximum(variance, 0)
     total = float(len(x)) if weight is None else weight.sum()
     mean = np.zeros(x.shape[1])
     for rows, block in _blocks(x):
-        mean += block.sum(axis=0, dtype=np.float64) if weight is None else weight[rows] @ block
+        part = of(block)
+        mean += part.sum(axis=0, dtype=np.float64) if weight is None else weight[rows] @ part
     mean /= total
     variance = np.zeros(x.shape[1])
     for rows, block in _blocks(x):
-        squares = (block - mean) ** 2
+        squares = (of(block) - mean) ** 2
         variance += squares.sum(axis=0) if weight is None else weight[rows] @ squares
     return mean, variance / total
+
+
+def column_medians(x: np.ndarray, weight: FloatArray | None = None) -> FloatArray:
+    """(n_features,) weighted median of each column; of a file that is larger than memory, of a first block."""
+    block = next(iter(row_blocks(x)))
+    if weight is None:
+        return np.median(block, axis=0)
+    weight = weight[: len(block)]
+    medians = np.empty(x.shape[1])
+    for column, values in enumerate(block.T):
+        order = np.argsort(values)
+        below, half = np.cumsum(weight[order]), weight.sum() / 2
+        middle = (np.searchsorted(below, half, side) for side in ("left", "right"))
+        medians[column] = np.mean([values[order[min(place, len(order) - 1)]] for place in middle])
+    return medians
+
+
+def _signed_roots(values: np.ndarray) -> np.ndarray:
+    return np.copysign(np.sqrt(np.abs(values)), values)
 
 
 def _blocks(x: np.ndarray) -> Any:

@@ -47,6 +47,7 @@ OPTIONS = [
     {},
     {"scaling": None},
     {"scaling": "standard"},
+    {"scaling": "root-unit"},
     {"scaling": "unit", "kernel": "rbf", "n_components": 20},
 ]
 

@@ -38,7 +38,7 @@ class MiGraphSVC(SetKernelSVC):
     threshold : float
         Two instances are neighbours when their distance is below this many times the mean distance in their bag;
         the authors' is 1. With 0 all instances count alike, as in MI-Kernel.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines
@@ -133,7 +133,7 @@ class MIGraphSVC(BagKernelSVC):
     threshold : float
         Two instances are joined when their distance is below this many times the mean distance in their bag;
         the authors' is 1.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines

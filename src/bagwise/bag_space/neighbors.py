@@ -37,7 +37,7 @@ class CitationKNN(CalibratedClassifier):
     metric : {"modified", "minimal"}
         The mean distance of a bag's instances to the other bag's nearest, in the direction in which it is larger
         (modified Hausdorff), or the distance of the two nearest instances (minimal Hausdorff, the paper's).
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: the distances

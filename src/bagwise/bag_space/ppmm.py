@@ -37,7 +37,7 @@ class PPMMKernelSVC(BagKernelSVC):
     p : float or "alignment"
         The power. "alignment" takes the one of 0.05 to 3 whose kernel agrees best with the labels of the training
         bags (kernel-target alignment).
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines

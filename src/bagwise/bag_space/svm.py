@@ -168,7 +168,7 @@ class MIKernelSVC(SetKernelSVC):
     normalization : {"feature", "average"}
         Divide the sum by the norms of both bags in feature space, so that each bag has kernel 1 with itself, or by
         the sizes of both bags.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more machines

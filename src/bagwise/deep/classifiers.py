@@ -41,7 +41,7 @@ class AttentionMIL(DeepClassifier):
         Bags in each step.
     learning_rate, weight_decay : float
         Of the AdamW optimiser.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     device : str
         Where torch computes: "cpu", "cuda", "cuda:1".

@@ -23,7 +23,7 @@ class MiFVTransformer(BagCoder):
         Number of Gaussians.
     energy : float
         Share of the variance that the projection keeps.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     random_state : int, RandomState or None
         Where k-means starts, from which the mixture is fitted.

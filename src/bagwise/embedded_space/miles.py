@@ -36,7 +36,7 @@ class MILESTransformer(TransformerMixin, BaseEstimator):
     gamma : float, "scale" or "distance", default "distance"
         1 / σ²; "distance" is one over the mean squared distance between two training instances, "scale" what
         scikit-learn means by it.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
 
     Attributes
@@ -101,7 +101,7 @@ class MILES(CalibratedClassifier, InstanceScorer):
         Weight of the squared hinge loss of a bag against the penalty Σ |w|.
     gamma : float, "scale" or "distance", default "distance"
         1 / σ² of the similarity; see `MILESTransformer`.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     max_iter : int, default=100
         Most rounds of the solver, in each of which some features join.

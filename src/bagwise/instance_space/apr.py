@@ -46,7 +46,7 @@ class APR(CalibratedScorer):
     margin : float
         A column keeps a negative instance out strongly when that is further than this from its border, or further
         than in any other column; the unit is that of the scaled columns.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on

@@ -39,7 +39,7 @@ class CitationVote(CalibratedScorer):
     refinement : float, default=0.5
         How much of the vote of an instance of a positive bag is what others vote for it, from 0, where it votes with
         the label of its bag (VF in the paper), to less than 1 (VFr).
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on

@@ -42,7 +42,7 @@ class DDSVC(CalibratedClassifier):
         Number of searches for each class, each from another instance, drawn at random; None starts from all.
     max_iter, tol : int, default=200, and float, default=1e-4
         Limits of each search: steps, and relative gain of a step at which it stops.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default="standard"
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}, default="standard"
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on

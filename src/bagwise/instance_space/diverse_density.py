@@ -203,7 +203,7 @@ class DiverseDensity(_ConceptClassifier):
         Mean squared distance of two instances under the scales that the search starts with.
     max_iter, tol
         Limits of L-BFGS: steps, and relative gain of a step at which it stops.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     n_components : int, "auto" or None
         Project the scaled instances to that many leading singular directions. "auto" does so, with 100 of them, where

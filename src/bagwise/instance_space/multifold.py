@@ -35,7 +35,7 @@ class MultiFoldSVC(CalibratedScorer):
         How often they choose.
     n_negatives : int, default=10
         Instances of each negative bag that are used, those with the highest score, mined anew every time.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on

@@ -29,7 +29,7 @@ class SingleInstance(CalibratedScorer):
     estimator : scikit-learn classifier, optional
         One with ``decision_function`` or ``predict_proba``; logistic regression by default. With more than two
         classes, a copy learns each class against the rest.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}
         What to do with the instances first; see `InstanceScaler`.
     calibrate : bool, default=True
         Turn scores into log-odds by out-of-fold scores of the training bags, for `predict_proba`: five more fits on

@@ -210,7 +210,7 @@ class MiSVC(_SearchingSVC):
         two instances, "scale" what scikit-learn means by it.
     degree, coef0
         Of the polynomial kernel.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default="auto"
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}, default="auto"
         What to do with the instances first; see `InstanceScaler`. On dense data, and when calibrating, "auto" chooses
         between "standard" and unit length after it, by the log loss of out-of-fold scores.
     n_init : int or "auto", default "auto"

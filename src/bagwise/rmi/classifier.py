@@ -84,10 +84,10 @@ class RMISVC(LinearScorer):
         hinge, and may be too small here), or not at all.
     fit_intercept : bool, default=True
         Add a constant feature, regularised like the others.
-    scaling : {"auto", "standard", "unit", "standard-unit", "global", None}, default="auto"
-        What to do with the instances first; see `InstanceScaler`. With ``lam="auto"``, "auto" chooses between
-        "standard-unit" and "unit" for dense instances ("standard" as well, where there are ten columns or fewer), and
-        between "unit" and "global" for sparse ones.
+    scaling : {"auto", "standard", "unit", "standard-unit", "root-unit", "global", None}, default="auto"
+        What to do with the instances first; see `InstanceScaler`. With ``lam="auto"``, "auto" chooses among
+        "standard-unit", "unit" and "root-unit" for dense instances ("standard" in place of the last, where there are
+        ten columns or fewer), and between "unit" and "global" for sparse ones.
     kernel : {"auto", "linear", "rbf"}, default="auto"
         "rbf" maps the instances to ``n_components`` features that approximate a Gaussian kernel (Nyström). With
         ``lam="auto"``, "auto" compares both for up to a hundred columns (and 125,000 instances); else it is "linear".

@@ -16,7 +16,7 @@ from sklearn import get_config
 from bagwise._utils.sklearn_private import get_namespace
 from bagwise.bag_input import offsets_of
 from bagwise.base import FloatArray
-from bagwise.preprocessing import InstanceNystroem, InstanceScaler
+from bagwise.preprocessing import UNIT_SCALINGS, InstanceNystroem, InstanceScaler
 
 VALUES_AT_ONCE = 1 << 26  # of scaled and mapped instances, so that memory stays bounded
 
@@ -97,11 +97,14 @@ def linear_scores(
         return xp.asarray(values, dtype=x.dtype, device=x.device)
 
     def mapped(rows: Any) -> Any:
+        if scaler.scaling_ == "root-unit":
+            away = rows - put(scaler.centre_) if scaler.centre_ is not None else rows
+            rows = xp.sign(away) * xp.sqrt(xp.abs(away))
         if scaler.mean_ is not None:
             rows = rows - put(scaler.mean_)
         if scaler.scale_ is not None:
             rows = rows / put(scaler.scale_)
-        if scaler.scaling_ in ("unit", "standard-unit"):
+        if scaler.scaling_ in UNIT_SCALINGS:
             norm = xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
             rows = rows / xp.where(norm > 0, norm, xp.ones_like(norm))
         if kernel_map is None:
