@@ -181,6 +181,18 @@ def test_a_kernel_is_compared_where_that_is_cheap():
     assert path.views_for(np.zeros((3, 999)), "unit", "rbf", 256) == [View("unit", "rbf")]
 
 
+def test_roots_are_taken_where_columns_have_long_tails():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    tables = rng.standard_normal((300, 5, 20))
+    tables[y == 1, 0] += 0.8
+    bags = Bags(np.sinh(2.5 * tables))
+    model = RMISVC(random_state=0).fit(bags[:150], y[:150])
+    assert model.scaling_ == "root-unit"
+    other = RMISVC(scaling="standard-unit", random_state=0).fit(bags[:150], y[:150])
+    assert model.score(bags[150:], y[150:]) > other.score(bags[150:], y[150:]) + 0.03
+
+
 def test_the_same_for_every_form():
     bags, y = concept_problem(60)
     plain_bags = RMISVC(scaling="unit", random_state=0).fit(bags, y)

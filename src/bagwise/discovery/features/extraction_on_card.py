@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -111,6 +112,9 @@ class CardExtractor(Extractor):
             while seen:
                 yield taken()
         finally:
+            for each in chain.from_iterable(window.values() for window in seen):
+                if isinstance(each, _Seen):
+                    each.look.cancel()
             pool.shutdown(cancel_futures=True)
 
     def _read(self, path: Path, file: str) -> _Read | Problem:
