@@ -233,33 +233,38 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
             return type(instances)((data, instances.indices, instances.indptr), shape=instances.shape)
         return _signed_roots(instances if self.centre_ is None else instances - self.centre_)
 
+    def _rooted_in_parts(self, instances: np.ndarray) -> np.ndarray:
+        """The same of a large table, for which there may be no room several times."""
+        rooted = np.empty_like(instances, order="C", subok=False)
+        for start in range(0, len(instances), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            rooted[rows] = self._rooted(instances[rows])
+        return rooted
+
     def _rows(self, instances: Any) -> Any:
         unit = self.scaling_ in UNIT_SCALINGS
-        if self.centre_ is not None and sparse.issparse(instances):
-            return self._rows(instances.toarray())
-        if self.scaling_ == "root-unit":
-            instances = self._rooted(instances)
         if sparse.issparse(instances):
             if self.mean_ is not None:  # centred columns are dense anyway
                 return self._rows(instances.toarray())
+            if self.scaling_ == "root-unit":
+                instances = self._rooted(instances)
             data = instances.data if self.scale_ is None else instances.data / self.scale_[instances.indices]
             if unit:
                 scaled = sparse.csr_array((data, instances.indices, instances.indptr), shape=instances.shape)
                 norm = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
                 data = data * np.repeat(_inverse(norm), np.diff(instances.indptr)).astype(data.dtype)
             return type(instances)((data, instances.indices, instances.indptr), shape=instances.shape)
-        own = self.scale_ is not None  # a copy, which may be changed
+        own = None  # a copy, which may be changed
+        if self.scaling_ == "root-unit":
+            instances = own = self._rooted_in_parts(instances)
+        if self.mean_ is not None:
+            instances = own = np.subtract(instances, self.mean_, out=own)
         if self.scale_ is not None:
-            factor = 1 / self.scale_  # multiplying is faster
-            if self.mean_ is None:
-                instances = instances * factor
-            else:
-                instances = instances - self.mean_
-                instances *= factor
+            instances = own = np.multiply(instances, 1 / self.scale_, out=own)  # faster than dividing
         if unit:
             norm = np.sqrt(np.einsum("ij,ij->i", instances, instances))
             inverse = _inverse(norm)[:, None].astype(instances.dtype)
-            instances = np.multiply(instances, inverse, out=instances if own else None)
+            instances = np.multiply(instances, inverse, out=own)
         return instances
 
 
