@@ -1,10 +1,13 @@
 """Every box of an image in a method's order, for the curve of detection rates."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from bagwise._utils.boxes import overlaps
+from bagwise._utils.progress import track
+from bagwise._utils.threads import one_thread_to_a_task
 from bagwise.discovery.evaluation.protocols import Protocol
 from bagwise.discovery.features.store import FeatureStore
 from bagwise.discovery.learning.localize import rivals_of
@@ -12,7 +15,7 @@ from bagwise.discovery.learning.models import OBJECTNESS_ALONE
 from bagwise.discovery.learning.scoring import score_images
 from bagwise.discovery.run.folder import RunFolder
 from bagwise.discovery.run.models import images_of, load_models
-from bagwise.discovery.run.settings import Settings
+from bagwise.discovery.run.settings import Settings, default_jobs
 
 EDGE_BOXES = "Edge Boxes"
 SAME_BOX = 0.99  # overlap from which a box was answered already
@@ -58,14 +61,17 @@ def scored_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
     if learned and all(model.model is None for model in models.values()):
         return {}
     images = images_of(run)
-    ranked: Ranked = {}
-    for name, (_, members) in chosen.groups.items():
-        if name not in models:
-            continue
+
+    def of_group(name: str) -> Ranked:
+        files = [file for file in chosen.groups[name][1] if file in store]
         rivals = rivals_of(images, list(models.values()), name) if settings.rivalry else None
-        for image in score_images(store, models[name], [file for file in members if file in store], rivals):
-            order = np.argsort(-image.scores, kind="stable")
-            ranked[image.file, name] = image.shapes[order]
+        scored = score_images(store, models[name], files, rivals)
+        return {(image.file, name): image.shapes[np.argsort(-image.scores, kind="stable")] for image in scored}
+
+    names, ranked = [name for name in chosen.groups if name in models], Ranked()
+    with one_thread_to_a_task(), ThreadPoolExecutor(default_jobs()) as pool:
+        for part in track(pool.map(of_group, names), total=len(names), description="scores of all boxes"):
+            ranked |= part
     return ranked
 
 
