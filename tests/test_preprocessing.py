@@ -29,7 +29,8 @@ from bagwise import (
     OnInstances,
     PPMMKernelSVC,
 )
-from bagwise.preprocessing import column_medians, gaussian_gamma, mean_and_variance
+from bagwise._utils.columns import column_medians, mean_and_variance
+from bagwise.preprocessing import gaussian_gamma
 
 
 @parametrize_with_checks(

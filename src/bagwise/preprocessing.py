@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -19,10 +18,16 @@ from sklearn.base import (
 )
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from bagwise._utils.mapped import row_blocks
+from bagwise._utils.columns import (
+    ROWS_AT_ONCE,
+    column_medians,
+    mean_and_variance,
+    mean_square,
+    rounding_of,
+    signed_roots,
+)
 from bagwise._utils.sklearn_private import (
     HasMethods,
     Interval,
@@ -37,7 +42,6 @@ SCALINGS = ("auto", "standard", "unit", "standard-unit", "root-unit", "global", 
 UNIT_SCALINGS = ("unit", "standard-unit", "root-unit")  # after which all instances have length one
 SCALING_CONSTRAINT = [StrOptions({name for name in SCALINGS if name}), None]
 GAMMA_CONSTRAINT = [StrOptions({"scale", "distance"}), Interval(Real, 0, None, closed="neither")]
-ROWS_AT_ONCE = 4096
 # With so many columns or fewer, the length of an instance says too much to be taken away: of a single column, unit
 # length leaves the sign.
 FEW_COLUMNS = 10
@@ -211,7 +215,7 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
             mean, variance = mean_and_variance(x, weight)
             deviation = np.sqrt(variance)
             # A constant column tells nothing; dividing its rounding errors by themselves would make noise of it.
-            constant = deviation <= _rounding(x) * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
+            constant = deviation <= rounding_of(x) * np.maximum(np.abs(mean), np.finfo(x.dtype).tiny)
             if self.scaling_ == "root-unit":
                 if not is_sparse:
                     self.centre_ = column_medians(x, weight).astype(x.dtype)
@@ -222,16 +226,16 @@ class InstanceScaler(_OfInstances, OneToOneFeatureMixin, TransformerMixin, BaseE
                 self.mean_ = mean.astype(x.dtype)
             self.scale_ = np.where(constant, np.inf, deviation).astype(x.dtype)
         elif self.scaling_ == "global":
-            size = np.sqrt(_mean_square(x, weight))
+            size = np.sqrt(mean_square(x, weight))
             self.scale_ = np.full(x.shape[1], size if size > 0 else 1, dtype=x.dtype)
         return self
 
     def _rooted(self, instances: Any) -> Any:
         """Square roots of the distances from the centre, with the sign of the side; a copy."""
         if sparse.issparse(instances):
-            data = _signed_roots(instances.data)
+            data = signed_roots(instances.data)
             return type(instances)((data, instances.indices, instances.indptr), shape=instances.shape)
-        return _signed_roots(instances if self.centre_ is None else instances - self.centre_)
+        return signed_roots(instances if self.centre_ is None else instances - self.centre_)
 
     def _rooted_in_parts(self, instances: np.ndarray) -> np.ndarray:
         """The same of a large table, for which there may be no room several times."""
@@ -371,7 +375,7 @@ def gaussian_gamma(gamma: float | str, x: Any, weight: FloatArray | None = None)
         return float(gamma)
     mean, variance = mean_and_variance(x, weight)
     spread = float(np.sum(variance))
-    rounding = _rounding(x) ** 2 * float(mean @ mean)  # leaves a little where all rows are the same
+    rounding = rounding_of(x) ** 2 * float(mean @ mean)  # leaves a little where all rows are the same
     if gamma == "distance":
         return 1 / (2 * spread) if spread > rounding else 1.0
     if gamma == "scale":
@@ -388,72 +392,6 @@ def row_weights(bags: Bags, sample_weight: ArrayLike | None) -> FloatArray | Non
     if not weight.any():
         raise ValueError("sample_weight is zero for all bags: give at least one of them a weight")
     return None if np.ptp(weight) == 0 else np.repeat(weight, bags.sizes)
-
-
-def mean_and_variance(
-    x: Any, weight: FloatArray | None = None, of: Callable[[Any], Any] = lambda rows: rows
-) -> tuple[FloatArray, FloatArray]:
-    """(n_features,) weighted mean and variance of each column, or of what ``of`` makes of the rows.
-
-    Dense rows are read twice, a block at a time.
-    """
-    if sparse.issparse(x):
-        mean, variance = mean_variance_axis(of(x).astype(np.float64), axis=0, weights=weight)
-        return mean, np.maximum(variance, 0)
-    total = float(len(x)) if weight is None else weight.sum()
-    mean = np.zeros(x.shape[1])
-    for rows, block in _blocks(x):
-        part = of(block)
-        mean += part.sum(axis=0, dtype=np.float64) if weight is None else weight[rows] @ part
-    mean /= total
-    variance = np.zeros(x.shape[1])
-    for rows, block in _blocks(x):
-        squares = (of(block) - mean) ** 2
-        variance += squares.sum(axis=0) if weight is None else weight[rows] @ squares
-    return mean, variance / total
-
-
-def column_medians(x: np.ndarray, weight: FloatArray | None = None) -> FloatArray:
-    """(n_features,) weighted median of each column; of a file that is larger than memory, of a first block."""
-    block = next(iter(row_blocks(x)))
-    if weight is None:
-        return np.median(block, axis=0)
-    weight = weight[: len(block)]
-    medians = np.empty(x.shape[1])
-    for column, values in enumerate(block.T):
-        order = np.argsort(values)
-        below, half = np.cumsum(weight[order]), weight.sum() / 2
-        middle = (np.searchsorted(below, half, side) for side in ("left", "right"))
-        medians[column] = np.mean([values[order[min(place, len(order) - 1)]] for place in middle])
-    return medians
-
-
-def _signed_roots(values: np.ndarray) -> np.ndarray:
-    return np.copysign(np.sqrt(np.abs(values)), values)
-
-
-def _blocks(x: np.ndarray) -> Any:
-    """Rows as a slice and as an array, a few at a time, read-only maps included without filling memory."""
-    first = 0
-    for block in row_blocks(x):
-        for start in range(0, len(block), ROWS_AT_ONCE):
-            part = block[start : start + ROWS_AT_ONCE]
-            yield slice(first, first + len(part)), part
-            first += len(part)
-
-
-def _rounding(x: Any) -> float:
-    """Relative errors of the values and of their mean, which grow with the number of rows."""
-    return max(10 * np.finfo(x.dtype).eps, x.shape[0] * np.finfo(np.float64).eps)
-
-
-def _mean_square(x: Any, weight: FloatArray | None) -> float:
-    """The weighted mean of the squared norms of the rows."""
-    if sparse.issparse(x):
-        norms = np.asarray(x.multiply(x).sum(axis=1), dtype=np.float64).ravel()
-    else:
-        norms = np.concatenate([np.einsum("ij,ij->i", part, part, dtype=np.float64) for _, part in _blocks(x)])
-    return float(np.average(norms, weights=weight))
 
 
 def _inverse(norm: np.ndarray) -> np.ndarray:

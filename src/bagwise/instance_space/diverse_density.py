@@ -12,12 +12,13 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 
+from bagwise._utils.columns import mean_and_variance
 from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray, InstanceScorer
 from bagwise.calibrated import CALIBRATE, CalibratedClassifier
 from bagwise.pooling import noisy_or_log_odds, softplus
-from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler, mean_and_variance, row_weights
+from bagwise.preprocessing import SCALING_CONSTRAINT, InstanceScaler, row_weights
 
 # With more columns than this there are far more scales to learn than bags to learn them from.
 WIDE = 1000

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from bagwise._utils.columns import mean_square
 from bagwise._utils.sklearn_private import Interval, StrOptions
 from bagwise.bags import Bags
 from bagwise.base import FloatArray
@@ -114,7 +115,7 @@ class _SearchingSVC(CalibratedScorer):
         machine: Any
         if self.kernel == "linear":
             machine = LinearMachine(rows, int(rng.randint(np.iinfo(np.int32).max)), prior)
-            loss = self.C / _mean_square(bags.instances, weight_of_rows)
+            loss = self.C / (mean_square(bags.instances, weight_of_rows) or 1.0)
         else:
             gamma = gaussian_gamma(self.gamma, bags.instances, weight_of_rows)
             kernel = InstanceKernel(self.kernel, gamma, float(self.coef0), int(self.degree))
@@ -386,10 +387,3 @@ def _prior_with_means(bags: Bags) -> FloatArray | None:
         return None
     prior = bags.prior.astype(np.float64)
     return np.concatenate([prior, np.add.reduceat(prior, bags.offsets[:-1]) / bags.sizes])
-
-
-def _mean_square(x: Any, weight: FloatArray | None) -> float:
-    """The mean squared length of the rows; one where all are zero."""
-    squares = x.multiply(x).sum(axis=1) if sparse.issparse(x) else np.einsum("ij,ij->i", x, x)
-    mean = float(np.average(np.asarray(squares, dtype=np.float64).ravel(), weights=weight))
-    return mean if mean > 0 else 1.0

@@ -177,11 +177,10 @@ def lams_for(n_bags: int, passes: int) -> list[float]:
 def views_for(instances: Any, scaling: str | None, kernel: str, n_components: int) -> list[View]:
     """How the instances may be seen, the most likely first; ``scaling`` and ``kernel`` are compared where "auto".
 
-    Square roots before it, as for Fisher vectors (Perronnin et al. 2010), help where columns have long tails, which are
-    in histograms, areas and counts: the images of Elephant and Fox.
-
     Unit length bends space, so that a linear function there has a bent border here. With few columns that is not
     enough: what makes a bag positive may lie in the middle of other values, and a Gaussian kernel is cheap.
+    Square roots before it, as for Fisher vectors (Perronnin et al. 2010), help where columns have long tails, as
+    histograms, areas and counts have: the images of Elephant and Fox.
     """
     rows, columns = instances.shape
     if scaling != "auto":

@@ -14,6 +14,7 @@ from bagwise.discovery.proposals import groups as edgegroups
 from bagwise.discovery.proposals import search as edgeboxes
 from bagwise.discovery.proposals.boxes import edge_boxes
 from bagwise.discovery.proposals.edges import edge_detector, edge_normals, thin_edges
+from bagwise.discovery.proposals.lookup import KAPPA
 from bagwise.discovery.sources.images import read_image
 from bagwise.discovery.sources.reading import read_source
 
@@ -150,7 +151,7 @@ def plain_score(box, thin, contours):
     quarter_x, quarter_y = (x2 - x1) // 4, (y2 - y1) // 4
     middle = np.where(labels >= 0, thin, 0)[y1 + quarter_y : y2 - quarter_y, x1 + quarter_x : x2 - quarter_x].sum()
     value = (strength * (1 - tied))[inside].sum() - middle
-    return value * ((x2 - x1 + y2 - y1) / 2) ** -edgeboxes.KAPPA
+    return value * ((x2 - x1 + y2 - y1) / 2) ** -KAPPA
 
 
 def test_scores_follow_the_definition(lines, contours):

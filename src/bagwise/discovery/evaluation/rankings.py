@@ -68,7 +68,8 @@ def scored_boxes(run: RunFolder, chosen: Protocol) -> Ranked:
         scored = score_images(store, models[name], files, rivals)
         return {(image.file, name): image.shapes[np.argsort(-image.scores, kind="stable")] for image in scored}
 
-    names, ranked = [name for name in chosen.groups if name in models], Ranked()
+    names = [name for name in chosen.groups if name in models]
+    ranked: Ranked = {}
     with one_thread_to_a_task(), ThreadPoolExecutor(default_jobs()) as pool:
         for part in track(pool.map(of_group, names), total=len(names), description="scores of all boxes"):
             ranked |= part
